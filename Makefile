@@ -1,0 +1,91 @@
+# Two commands do everything: `make run` shows it work, `make test` proves it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+IN_VENV := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+WARMED := $(VENV)/.warmed
+SOURCES := $(shell find sievecore xpathfilter -name '*.py')
+
+# The first Python on PATH that really starts, is new enough and can make environments. Shims of version
+# managers may be on PATH without a version behind them, so each candidate is tried by running it.
+# `make PYTHON=/path/to/python env` decides otherwise.
+PYTHON ?=
+define FIND_PYTHON
+old=""; bare=""; \
+for name in $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python; do \
+    for candidate in $$(type -ap "$$name"); do \
+        "$$candidate" -c "" 2>/dev/null || continue; \
+        "$$candidate" -c "import sys; sys.exit(sys.version_info < (3, 11))" || { old="$$candidate"; continue; }; \
+        "$$candidate" -c "import ensurepip, venv" 2>/dev/null || { bare="$$candidate"; continue; }; \
+        python="$$candidate"; break 2; \
+    done; \
+done; \
+if [[ -z "$${python:-}" && -n "$$bare" ]]; then \
+    echo "$$bare cannot make a virtual environment: its modules venv and ensurepip are missing." >&2; \
+    echo "Install them (Debian, Ubuntu: apt install python3-venv) and run make again." >&2; exit 1; \
+elif [[ -z "$${python:-}" ]]; then \
+    echo "PathSieve needs Python 3.11 or newer; found $${old:+only the older }$${old:-none} on PATH." >&2; \
+    echo "Install one, or name it: make PYTHON=/path/to/python3.12 env" >&2; exit 1; \
+fi
+endef
+
+.PHONY: help env run test test-bounds check format bench bench-10m clean
+
+help: ## list these targets
+	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/  make \1 \t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+env: $(WARMED) ## make the environment in .venv, install everything, compile the kernels
+
+run: env ## a first taste: subscriptions, a document, who wants it and why
+	@$(IN_VENV) -m xpathfilter.taste
+
+test: env ## the whole suite, then its kernels again with bounds checks
+	@echo "Running the tests"
+	@$(IN_VENV) -m pytest
+	@$(MAKE) test-bounds
+
+test-bounds: env ## the tests marked `kernels`, with every array access checked
+	@echo "Running the tests of kernels with NUMBA_BOUNDSCHECK=1"
+	@NUMBA_BOUNDSCHECK=1 $(IN_VENV) -m pytest -m kernels
+
+check: env ## lint, format and types
+	@echo "Checking lint, format and types"
+	@$(IN_VENV) -m ruff check .
+	@$(IN_VENV) -m ruff format --check .
+	@$(IN_VENV) -m mypy
+
+format: env ## rewrite the code in the project's format
+	@$(IN_VENV) -m ruff check --fix .
+	@$(IN_VENV) -m ruff format .
+
+bench: env ## measure, with checked answers
+	@$(IN_VENV) -m benchmarks
+
+bench-10m: env ## measure with ten million subscriptions (needs time and memory)
+	@$(IN_VENV) -m benchmarks --subscriptions 10000000
+
+clean: ## delete the environment and everything generated, compiled kernels included
+	@echo "Deleting $(VENV), caches and build output"
+	@rm -rf $(VENV) build dist ./*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(IN_VENV):
+	@$(FIND_PYTHON); \
+	echo "Making the environment $(VENV) with $$python ($$($$python --version))"; \
+	$$python -m venv --clear $(VENV)
+
+$(INSTALLED): pyproject.toml | $(IN_VENV)
+	@echo "Installing pathsieve and its tools into $(VENV)"
+	@$(IN_VENV) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(WARMED): $(INSTALLED) $(SOURCES)
+	@echo "Compiling the kernels (kept for later runs)"
+	@$(IN_VENV) -m xpathfilter.warmup
+	@touch $@

@@ -1,0 +1,42 @@
+"""Hashing for open-addressing tables inside kernels.
+
+A table is an int32 array of `slots`, a power of two long and at most half full; -1 is an empty slot.
+A hash only says where to look first: whoever looks compares the key itself, so two keys with one hash
+cost a step more and never a wrong answer.
+"""
+
+import numpy as np
+
+from sievecore.jit import kernel
+
+__all__ = ["SEED", "hash_bytes", "mix", "new_slots"]
+
+SEED = np.uint64(0xCBF29CE484222325)
+_BYTE_FACTOR = np.uint64(0x100000001B3)
+_WORD_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_FINAL_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT = np.uint64(29)
+
+
+@kernel
+def mix(state, value):
+    """Take one integer into a hash."""
+    state = (state ^ np.uint64(value)) * _WORD_FACTOR
+    state = (state ^ (state >> _SHIFT)) * _FINAL_FACTOR
+    return state ^ (state >> _SHIFT)
+
+
+@kernel
+def hash_bytes(content, start, end, state):
+    """Take the bytes content[start:end] into a hash (FNV-1a, then mixed)."""
+    for i in range(start, end):
+        state = (state ^ np.uint64(content[i])) * _BYTE_FACTOR
+    return mix(state, end - start)
+
+
+def new_slots(n_keys: int) -> np.ndarray:
+    """An empty table with room for `n_keys`."""
+    size = 8
+    while size < 2 * n_keys:
+        size *= 2
+    return np.full(size, -1, np.int32)

@@ -1,0 +1,3 @@
+"""XPath subscriptions to matching documents."""
+
+__all__: list[str] = []

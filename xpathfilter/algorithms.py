@@ -1,0 +1,131 @@
+"""The two ways to arrange subscriptions in families behind one face.
+
+    suffix    tries walked from the last step back, once a block of merged nodes       the default
+    delta     clusters evaluated column by column, once a root-to-leaf path             the published baseline
+
+Both take the same rows, leave the same kind of terminals in their walkers, and must give the same answers.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from xpathfilter.deep import DeepScratch, match_delta_deep, match_suffix_deep
+from xpathfilter.delta import (
+    DeltaFamilies,
+    DeltaWalker,
+    build_delta_families,
+    delta_paths,
+    match_delta,
+    new_delta_walker,
+)
+from xpathfilter.records import N_NODES, N_TASKS, RecordScratch
+from xpathfilter.rows import PathRows, new_rows
+from xpathfilter.suffix import (
+    SuffixFamilies,
+    SuffixWalker,
+    build_suffix_families,
+    match_suffix,
+    new_suffix_walker,
+    path_lengths,
+    suffix_paths,
+)
+
+__all__ = ["ALGORITHMS", "Algorithm", "Families", "Walker"]
+
+Families = SuffixFamilies | DeltaFamilies
+Walker = SuffixWalker | DeltaWalker
+
+
+class Algorithm(ABC):
+    """How rows become families, and how families are matched."""
+
+    name: str
+    families_type: type[Families]
+    merging: bool  # whether phase 1 merges elements and cuts the document into blocks
+
+    @abstractmethod
+    def build(self, rows: PathRows, n_records: int) -> tuple[Families, np.ndarray]:
+        """The families of distinct rows, and the terminal of each row."""
+
+    @abstractmethod
+    def rows(self, families: Any, terminals: np.ndarray) -> PathRows:
+        """The rows that these terminals were built from."""
+
+    @abstractmethod
+    def new_walker(self, families: Any) -> Walker:
+        """Working memory of one thread."""
+
+    @abstractmethod
+    def n_tasks(self, records: RecordScratch) -> int:
+        """How many tasks phase 1 has made."""
+
+    @abstractmethod
+    def match(self, families: Any, records: RecordScratch, walker: Any, next_task: np.ndarray) -> None:
+        """Do tasks, from the one that `next_task` counts on, until none is left."""
+
+    @abstractmethod
+    def match_deep(self, families: Any, records: RecordScratch, walker: Any, deep: DeepScratch) -> None:
+        """Match a document that is too deep for one word."""
+
+
+class Suffix(Algorithm):
+    name = "suffix"
+    families_type = SuffixFamilies
+    merging = True
+
+    def build(self, rows: PathRows, n_records: int) -> tuple[Families, np.ndarray]:
+        return build_suffix_families(rows, n_records)
+
+    def rows(self, families: SuffixFamilies, terminals: np.ndarray) -> PathRows:
+        rows = new_rows([], path_lengths(families, terminals))
+        return rows._replace(steps=suffix_paths(families, terminals, rows.start))
+
+    def new_walker(self, families: SuffixFamilies) -> SuffixWalker:
+        return new_suffix_walker(families)
+
+    def n_tasks(self, records: RecordScratch) -> int:
+        return int(records.blocks.counts[N_TASKS])
+
+    def match(
+        self, families: SuffixFamilies, records: RecordScratch, walker: SuffixWalker, next_task: np.ndarray
+    ) -> None:
+        match_suffix(families, records.blocks, walker, next_task)
+
+    def match_deep(
+        self, families: SuffixFamilies, records: RecordScratch, walker: SuffixWalker, deep: DeepScratch
+    ) -> None:
+        match_suffix_deep(families, records.tree, walker, deep)
+
+
+class Delta(Algorithm):
+    name = "delta"
+    families_type = DeltaFamilies
+    merging = False
+
+    def build(self, rows: PathRows, n_records: int) -> tuple[Families, np.ndarray]:
+        return build_delta_families(rows, n_records)
+
+    def rows(self, families: DeltaFamilies, terminals: np.ndarray) -> PathRows:
+        rows = new_rows([], np.diff(families.column_start)[terminals])
+        return rows._replace(steps=delta_paths(families, terminals, rows.start))
+
+    def new_walker(self, families: DeltaFamilies) -> DeltaWalker:
+        return new_delta_walker(families)
+
+    def n_tasks(self, records: RecordScratch) -> int:
+        return int(records.tree.counts[N_NODES])
+
+    def match(
+        self, families: DeltaFamilies, records: RecordScratch, walker: DeltaWalker, next_task: np.ndarray
+    ) -> None:
+        match_delta(families, records.tree, walker, next_task)
+
+    def match_deep(
+        self, families: DeltaFamilies, records: RecordScratch, walker: DeltaWalker, deep: DeepScratch
+    ) -> None:
+        match_delta_deep(families, records.tree, walker, deep)
+
+
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (Suffix(), Delta())}

@@ -1,0 +1,146 @@
+"""Subscriptions on their way into a segment: ids, rows of their paths, formulas, and one vocabulary.
+
+    add(7, plan of //a/b)          row 0, slot wants row 0
+    add(8, plan of //a or //b)     rows 1 2, formula 0 = 1 2 ANY, slot wants formula 0
+    add_segment(older, alive)      its rows read back from its families, its words said in this vocabulary
+
+`build` is the only way out: it makes equal paths and equal formulas one and freezes everything into arrays.
+"""
+
+import numpy as np
+
+from sievecore.breathing import breathing
+from xpathfilter.algorithms import Algorithm
+from xpathfilter.plan import FALSE, Combination, LinearPath, PathStep, Plan
+from xpathfilter.programs import Program, renumbered, write_program
+from xpathfilter.rows import PathRows, concatenate_rows, distinct_rows, new_rows
+from xpathfilter.segment import Segment, Verified
+from xpathfilter.subscribers import build_subscribers
+from xpathfilter.vocabulary import Vocabulary, read_record
+
+__all__ = ["Draft"]
+
+NO_ROW = -1
+
+Formula = tuple[Program, Verified | None]
+
+
+class Draft:
+    """Collects subscriptions; ids must be added in ascending order within a call and differ between calls."""
+
+    def __init__(self) -> None:
+        self._vocabulary = Vocabulary()
+        self._codes: dict[PathStep, int] = {}
+        self._rows: list[PathRows] = []
+        self._n_rows = 0
+        self._row_of_path: dict[LinearPath, int] = {}
+        self._formulas: list[Formula] = []
+        self._ids: list[np.ndarray] = []
+        self._wanted_rows: list[np.ndarray] = []  # of each id, or NO_ROW
+        self._wanted_formulas: list[np.ndarray] = []
+
+    def step_code(self, step: PathStep) -> int:
+        """The number of a step: its record * 2, and 1 more for a descendant."""
+        code = self._codes.get(step)
+        if code is None:
+            code = self._codes[step] = self._vocabulary.record(step) * 2 + step.descendant
+        return code
+
+    def add(self, subscription_id: int, plan: Plan, verified: Verified) -> None:
+        """Add one subscription; `verified` is its text, for lxml, if the plan needs it."""
+        if isinstance(plan.formula, LinearPath) and plan.exact:
+            self._want([subscription_id], [self._row(plan.formula)], [0])
+            return
+        needs_lxml = not plan.exact and plan.formula != FALSE
+        program = write_program(plan.formula, self._leaf)
+        self._formulas.append((program, verified if needs_lxml else None))
+        self._want([subscription_id], [NO_ROW], [len(self._formulas) - 1])
+
+    def add_rows(self, ids: np.ndarray, rows: PathRows) -> None:
+        """Add many subscriptions, each to one path."""
+        first = self._take_rows(rows)
+        self._want(ids, first + np.arange(rows.n_rows), np.zeros(rows.n_rows, np.int64))
+
+    def add_segment(self, segment: Segment, alive: np.ndarray) -> None:
+        """Add the living subscriptions of a frozen segment."""
+        slots = segment.living_slots(alive)
+        slot_terminal, slot_formula = segment.wants()
+        kept = np.unique(slot_formula[slots][slot_terminal[slots] < 0])
+        programs = [segment.formula(formula) for formula in kept.tolist()]
+        leaves = [word for program, _ in programs for word in program if word >= 0]
+        terminals = np.unique(np.concatenate([slot_terminal[slots], np.array(leaves, np.int32)]))
+        terminals = terminals[terminals >= 0].astype(np.int32)
+        first = self._take_rows(self._translated(segment, segment.algorithm.rows(segment.families, terminals)))
+        number = {leaf: first + int(np.searchsorted(terminals, leaf)) for leaf in leaves}
+        first_formula = len(self._formulas)
+        self._formulas += [(renumbered(program, number), verified) for program, verified in programs]
+        rows = first + np.searchsorted(terminals, slot_terminal[slots])
+        rows[slot_terminal[slots] < 0] = NO_ROW
+        formulas = first_formula + np.searchsorted(kept, slot_formula[slots])
+        self._want(segment.subscribers.ids[slots], rows, formulas)
+
+    def build(self, algorithm: Algorithm) -> Segment:
+        """Freeze."""
+        rows, number = distinct_rows(concatenate_rows([new_rows([], []), *self._rows]))
+        families, terminals = algorithm.build(rows, len(self._vocabulary.records))
+        terminal_of_row = terminals[number]
+        formulas, formula_number = self._distinct_formulas(terminal_of_row)
+        ids, wanted_rows, wanted_formulas = self._slots()
+        slot_terminal = np.where(wanted_rows >= 0, terminal_of_row[wanted_rows] if len(number) else NO_ROW, NO_ROW)
+        slot_formula = formula_number[wanted_formulas] if len(formulas) else wanted_formulas
+        subscribers = build_subscribers(
+            ids,
+            slot_terminal,
+            slot_formula,
+            [program for program, _ in formulas],
+            [verified is not None for _, verified in formulas],
+            families.targets,
+        )
+        verified = tuple(verified for _, verified in formulas)
+        return Segment(algorithm, self._vocabulary.freeze(), families, subscribers, verified)
+
+    def _row(self, path: LinearPath) -> int:
+        row = self._row_of_path.get(path)
+        if row is None:
+            codes = [self.step_code(step) for step in reversed(path.steps)]
+            row = self._row_of_path[path] = self._take_rows(new_rows(codes, [len(codes)]))
+        return row
+
+    def _leaf(self, path: Combination) -> int:
+        assert isinstance(path, LinearPath)
+        return self._row(path)
+
+    def _take_rows(self, rows: PathRows) -> int:
+        first = self._n_rows
+        self._rows.append(rows)
+        self._n_rows += rows.n_rows
+        return first
+
+    def _want(self, ids: object, rows: object, formulas: object) -> None:
+        self._ids.append(np.asarray(ids, np.int64))
+        self._wanted_rows.append(np.asarray(rows, np.int64))
+        self._wanted_formulas.append(np.asarray(formulas, np.int64))
+
+    def _slots(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        none = np.zeros(0, np.int64)
+        ids, rows, formulas = (
+            np.concatenate([none, *parts]) for parts in (self._ids, self._wanted_rows, self._wanted_formulas)
+        )
+        order = np.argsort(ids, kind="stable")
+        return ids[order], rows[order], formulas[order]
+
+    def _distinct_formulas(self, terminal_of_row: np.ndarray) -> tuple[list[Formula], np.ndarray]:
+        numbers: dict[Formula, int] = {}
+        number = np.zeros(len(self._formulas), np.int64)
+        for i, (program, verified) in enumerate(breathing(self._formulas)):
+            over_terminals = tuple(int(terminal_of_row[word]) if word >= 0 else word for word in program)
+            number[i] = numbers.setdefault((over_terminals, verified), len(numbers))
+        return list(numbers), number
+
+    def _translated(self, segment: Segment, rows: PathRows) -> PathRows:
+        """The rows of another segment, in the codes of this draft."""
+        used = np.unique(rows.steps >> 1)
+        record_of = np.zeros(len(segment.words.record_name), np.int32)
+        for record in breathing(used.tolist()):
+            record_of[record] = self._vocabulary.record(read_record(segment.words, record))
+        return rows._replace(steps=record_of[rows.steps >> 1] * 2 + (rows.steps & 1))

@@ -1,0 +1,170 @@
+"""A frozen set of subscriptions: everything needed to match a document, in arrays that never change.
+
+    words          which position records an element satisfies        phase 1
+    families       which paths those records complete                  phase 2
+    subscribers    who wants the paths that were found
+    verified       for a formula that only must hold: the text for lxml
+
+Threads share a segment without locks; what changes while matching is in a `SegmentScratch`, one for each thread.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sievecore.scratch import ScratchPool
+from xpathfilter.algorithms import ALGORITHMS, Algorithm, Families, Walker
+from xpathfilter.deep import DeepScratch, new_deep_scratch
+from xpathfilter.flatten import N_LEVELS, FlatDocument
+from xpathfilter.programs import Program, renumbered
+from xpathfilter.records import BLOCK_NODES, OK, RecordScratch, find_records, grown, new_record_scratch
+from xpathfilter.subscribers import (
+    ResultScratch,
+    Subscribers,
+    accept_formula,
+    collect,
+    new_result_scratch,
+    write_ids,
+)
+from xpathfilter.verifier import Namespaces, holds
+from xpathfilter.vocabulary import Words
+
+__all__ = ["Segment", "SegmentScratch", "Verified"]
+
+WHOLE_BLOCKS = 1 << 30
+"""Pairs of a task when nobody shares the work."""
+
+
+class Verified(NamedTuple):
+    """An expression that lxml decides."""
+
+    text: str
+    namespaces: Namespaces
+
+
+@dataclass(slots=True)
+class SegmentScratch:
+    """Working memory of one thread for one segment."""
+
+    records: RecordScratch
+    walker: Walker
+    results: ResultScratch
+    next_task: np.ndarray
+    deep: DeepScratch | None = None
+
+
+@dataclass(frozen=True)
+class Segment:
+    """See the module. `match` is the whole of it; the steps in between are there to be shared among threads."""
+
+    algorithm: Algorithm
+    words: Words
+    families: Families
+    subscribers: Subscribers
+    verified: tuple[Verified | None, ...]
+    scratches: ScratchPool[SegmentScratch] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scratches", ScratchPool(self._new_scratch))
+
+    def __len__(self) -> int:
+        return len(self.subscribers.ids)
+
+    def match(self, root: Any, flat: FlatDocument, alive: np.ndarray) -> np.ndarray:
+        """The ids of living subscriptions that want the document, ascending."""
+        with self.scratches.lend() as scratch:
+            self.prepare(flat, scratch, WHOLE_BLOCKS)
+            self.walk(flat, scratch)
+            return self.results(root, scratch, alive)
+
+    def prepare(self, flat: FlatDocument, scratch: SegmentScratch, pairs_per_task: int) -> None:
+        """Phase 1: make the tasks of a document."""
+        scratch.next_task[0] = 0
+        merging = self.algorithm.merging
+        while (code := find_records(self.words, scratch.records, flat, merging, pairs_per_task)) != OK:
+            scratch.records = grown(scratch.records, code)
+
+    def walk(self, flat: FlatDocument, scratch: SegmentScratch) -> None:
+        """Phase 2: do all tasks."""
+        if self.is_deep(flat):
+            deep = self._deep_scratch(scratch, int(flat.counts[N_LEVELS]))
+            self.algorithm.match_deep(self.families, scratch.records, scratch.walker, deep)
+        else:
+            self.algorithm.match(self.families, scratch.records, scratch.walker, scratch.next_task)
+
+    @staticmethod
+    def is_deep(flat: FlatDocument) -> bool:
+        """Whether a path of the document is longer than a position record."""
+        return bool(flat.counts[N_LEVELS] > BLOCK_NODES)
+
+    def results(self, root: Any, scratch: SegmentScratch, alive: np.ndarray) -> np.ndarray:
+        """The ids that want what the walker has found, after lxml had its say."""
+        results = scratch.results
+        n_pending = collect(self.families.targets, self.subscribers, scratch.walker, results)
+        for formula in results.pending[:n_pending].tolist():
+            expression = self.verified[formula]
+            if expression is not None and holds(*expression, root):
+                accept_formula(self.subscribers, formula, results)
+        return results.ids[: write_ids(self.subscribers, alive, results)].copy()
+
+    def living_slots(self, alive: np.ndarray) -> np.ndarray:
+        """The slots whose bit is set in `alive`."""
+        bits = np.unpackbits(alive.view(np.uint8), bitorder="little")
+        return np.flatnonzero(bits[: len(self)])
+
+    def wants(self) -> tuple[np.ndarray, np.ndarray]:
+        """What each slot wants: a terminal, or -1 and a formula."""
+        subscribers, targets = self.subscribers, self.families.targets
+        slot_terminal = np.full(len(self), -1, np.int32)
+        slot_formula = np.zeros(len(self), np.int32)
+        alone = np.flatnonzero((targets >= 0) & (targets < len(self)))
+        slot_terminal[targets[alone]] = alone
+        n_sharing = np.diff(subscribers.shared_start)
+        slot_terminal[subscribers.shared_slots] = np.repeat(subscribers.shared_terminals, n_sharing)
+        n_wanting = np.diff(subscribers.formula_start)
+        slot_formula[subscribers.formula_slots] = np.repeat(np.arange(len(n_wanting)), n_wanting)
+        return slot_terminal, slot_formula
+
+    def formula(self, formula: int) -> tuple[Program, Verified | None]:
+        """A formula's program over terminals, and its text if lxml decides it."""
+        subscribers = self.subscribers
+        start, end = subscribers.program_start[formula : formula + 2].tolist()
+        program = subscribers.program[start:end].tolist()
+        number = {leaf: int(subscribers.shared_terminals[leaf]) for leaf in program if leaf >= 0}
+        return renumbered(program, number), self.verified[formula]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything but the texts, by name."""
+        parts = {"words": self.words, "families": self.families, "subscribers": self.subscribers}
+        return {f"{part}.{name}": a for part, fields in parts.items() for name, a in fields._asdict().items()}
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays().values())
+
+    @classmethod
+    def from_arrays(
+        cls, algorithm: str, arrays: dict[str, np.ndarray], verified: tuple[Verified | None, ...]
+    ) -> "Segment":
+        """The segment whose `arrays` these are."""
+
+        def fields(part: str, of: Any) -> Any:
+            return of(**{name: arrays[f"{part}.{name}"] for name in of._fields})
+
+        chosen = ALGORITHMS[algorithm]
+        families = fields("families", chosen.families_type)
+        return cls(chosen, fields("words", Words), families, fields("subscribers", Subscribers), verified)
+
+    def _new_scratch(self) -> SegmentScratch:
+        return SegmentScratch(
+            new_record_scratch(self.words),
+            self.algorithm.new_walker(self.families),
+            new_result_scratch(self.subscribers),
+            np.zeros(1, np.int64),
+        )
+
+    def _deep_scratch(self, scratch: SegmentScratch, n_levels: int) -> DeepScratch:
+        if scratch.deep is None or scratch.deep.words.shape[1] * 64 < n_levels:
+            scratch.deep = new_deep_scratch(self.families, len(self.words.record_name), n_levels)
+        return scratch.deep
