@@ -37,7 +37,7 @@ from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
 
-__all__ = ["kernel"]
+__all__ = ["builder", "kernel"]
 
 logger = logging.getLogger("pathsieve.jit")
 
@@ -58,7 +58,16 @@ def kernel(function: Callable[..., Any]) -> Any:
     >>> int(total(np.arange(5)))
     10
     """
-    compiled = njit(nogil=True, error_model="numpy")(function)
+    return _compiled_with(function, _nrt=False)
+
+
+def builder(function: Callable[..., Any]) -> Any:
+    """A kernel that may allocate arrays."""
+    return _compiled_with(function, _nrt=True)
+
+
+def _compiled_with(function: Callable[..., Any], **options: bool) -> Any:
+    compiled = njit(nogil=True, error_model="numpy", forceinline=True, **options)(function)
     if config.DISABLE_JIT:
         return compiled
     try:

@@ -85,7 +85,7 @@ BAD = {
     "an_end_before_the_end_tag": (b"<a>\n<b/>", "Premature end of data in tag a", 2, 5),
     "an_end_inside_a_comment": (b"<a><!-- x", "Comment not terminated", 1, 10),
     "two_roots": (b"<a/>\n<b/>", "Extra content at the end of the document", 2, 1),
-    "tags_that_cross": (b"<a>\n<b></a></b>", "Opening and ending tag mismatch: b line 2 and a", 2, 8),
+    "tags_that_cross": (b"<a>\n<b></a></b>", "Opening and ending tag mismatch: b of line 2 and a", 2, 8),
     "an_undeclared_prefix": (b"<p:a/>", "Namespace prefix p on a is not defined", 1, 5),
     "an_undeclared_entity": (b"<a>&e;</a>", "Entity 'e' not defined", 1, 7),
     "entities": (b"<!DOCTYPE a [\n<!ENTITY e 'x'>]><a/>", "declares entities", 2, 12),
@@ -124,6 +124,37 @@ def test_a_bad_document_is_refused_with_words_and_a_place(
     assert words in caught.value.reason
     assert caught.value.line == line
     assert column is None or caught.value.column == column
+
+
+MESSAGES = {
+    "a_syntax_error": (b"<a>\n<b></a></b>", "ending tag mismatch: b of line 2 and a at line 2, column 8"),
+    "an_end": (b"<a>\n<b/>", "Premature end of data in tag a of line 1 at line 2, column 5"),
+    "no_xml": (b"hello", "not XML: expected '<', found 'hello' at line 1, column 1"),
+    "a_surrogate": (
+        "<a>\ud800</a>",
+        "half of a surrogate pair is not a character of XML at line 1, column 4",
+    ),
+    "an_encoding": (
+        b"<?xml version='1.0' encoding='x-no'?><a/>",
+        ") at line 1, column 36; send UTF-8, or declare",
+    ),
+    "entities": (
+        BILLION_LAUGHS,
+        "the document declares entities at line 1, column 26; they are refused: write out",
+    ),
+    "depth": (
+        nested(1025),
+        "of 1024 levels is passed at line 1, column 3073; flatten it or raise the limit (to 2048",
+    ),
+    "nothing": (b"", "empty document: expected an XML element, found nothing"),
+}
+
+
+@pytest.mark.parametrize("data, words", MESSAGES.values(), ids=MESSAGES)
+def test_the_message_says_what_is_wrong_then_where_then_what_to_do(data: bytes | str, words: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        parse_document(data)
+    assert words in str(caught.value)
 
 
 def test_every_prefix_of_a_document_is_refused() -> None:
@@ -174,7 +205,7 @@ def test_a_document_may_have_just_the_largest_size(convert: type) -> None:
 
 
 def test_a_document_of_100_megabytes_is_refused_with_its_size() -> None:
-    with pytest.raises(DocumentError, match="too large: 100,000,000 bytes, .* max_bytes is 67,108,864;"):
+    with pytest.raises(DocumentError, match=r"too large: 100,000,000 bytes, .* max_bytes is 67,108,864;"):
         parse_document(bytes(100_000_000))
 
 
@@ -199,7 +230,7 @@ def test_a_part_of_11_megabytes_is_read(template: bytes) -> None:
 def test_a_document_may_have_just_the_deepest_level(max_depth: int) -> None:
     limits = DocumentLimits(max_depth=max_depth)
     assert parse_document(nested(max_depth), limits).tag == "a"
-    with pytest.raises(DocumentError, match=f"more than {max_depth} levels deep, .* max_depth") as caught:
+    with pytest.raises(DocumentError, match=f"limit max_depth of {max_depth} levels is passed at") as caught:
         parse_document(nested(max_depth + 1), limits)
     assert (caught.value.line, caught.value.column) == (1, 3 * max_depth + 1)
 

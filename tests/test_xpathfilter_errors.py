@@ -19,7 +19,11 @@ ERRORS = {
     "syntax": (SYNTAX_ERROR, ValueError, ["text", "column", "expected", "hint"]),
     "batch": (AddManyError([(3, SYNTAX_ERROR)]), ValueError, []),
     "namespace": (NamespaceError("p", "is bad"), ValueError, ["prefix", "reason"]),
-    "document": (DocumentError("no end tag", 3, 7), ValueError, ["reason", "line", "column"]),
+    "document": (
+        DocumentError("no end tag", 3, 7, "add it"),
+        ValueError,
+        ["reason", "line", "column", "hint"],
+    ),
     "unknown_subscription": (UnknownSubscription(7), KeyError, ["subscription_id"]),
 }
 
@@ -48,12 +52,15 @@ MESSAGES = {
         XPathSyntaxError("(a", 3, "')'"),
         "expected ')' at column 3\n  (a\n    ^",
     ),
-    "a_place_in_a_document": (
-        DocumentError("no end tag", 3, 7),
-        "malformed XML at line 3, column 7: no end tag",
+    "a_place_in_a_document": (DocumentError("no end tag", 3, 7), "no end tag at line 3, column 7"),
+    "a_line_without_a_column": (DocumentError("no end tag", 3), "no end tag at line 3"),
+    "a_hint_follows_the_place": (
+        DocumentError("it declares entities", 3, 7, "write them out"),
+        "it declares entities at line 3, column 7; write them out",
     ),
-    "a_line_without_a_column": (DocumentError("no end tag", 3), "malformed XML at line 3: no end tag"),
+    "a_hint_without_a_place": (DocumentError("too large", hint="send parts"), "too large; send parts"),
     "a_document_refused_as_a_whole": (DocumentError("it declares entities"), "it declares entities"),
+    "what_a_document_said_is_made_printable": (DocumentError("a \ud800\x07", 1), "a    at line 1"),
     "an_unknown_id_is_a_plain_sentence": (UnknownSubscription(7), "there is no subscription 7"),
     "a_prefix_is_named": (NamespaceError("p", "is bad"), "namespace prefix 'p': is bad"),
 }

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
+from strategies import KIND_TESTS, NUMBERS, trees
 
 from xpathfilter.errors import NamespaceError, XPathSyntaxError
 from xpathfilter.expression import (
@@ -35,9 +36,9 @@ from xpathfilter.expression import (
     render,
     render_step,
 )
-from xpathfilter.functions import CORE_FUNCTIONS, Function, value_type
+from xpathfilter.functions import value_type
 from xpathfilter.lexer import MAX_DEPTH, MAX_LENGTH, MAX_SIZE, tokenize
-from xpathfilter.parser import AXES, parse
+from xpathfilter.parser import parse
 
 NAMESPACES = {"p": "urn:p", "div": "urn:div"}
 DOCUMENT = etree.fromstring(
@@ -309,56 +310,15 @@ def largest_accepted(build: Callable[[int], str]) -> int:
     return accepted
 
 
-# Random expressions of every kind, as trees that the parser could have returned.
+# Random expressions of every kind, over names that are also words of the language.
 
 NAMES = st.sampled_from(["a", "b", "div", "or", "text", "self", "count", "été", "a-b.c"])
-TESTS = (
+EXPRESSIONS = trees(
     st.just(ANY_NAME)
     | st.builds(NameTest, st.none(), NAMES)
     | st.sampled_from([NameTest("urn:p", None, "p"), NameTest("urn:div", "or", "div")])
-    | st.sampled_from([KindTest("node"), KindTest("text"), KindTest("comment")])
-    | st.sampled_from([KindTest("processing-instruction"), KindTest("processing-instruction", "it's")])
+    | KIND_TESTS
 )
-LITERALS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cn"]), max_size=4).filter(
-    lambda text: not {"'", '"'} <= set(text)
-)
-NUMBERS = st.from_regex(
-    r"[0-9]{1,3}|[0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25}|\.0{0,400}[0-9]{1,3}|[0-9]{305,312}",
-    fullmatch=True,
-)
-LEAVES: st.SearchStrategy[Expression] = (
-    st.builds(Literal, LITERALS)
-    | NUMBERS.map(Number.read)
-    | st.builds(path, st.builds(Step, st.just("child"), TESTS))
-)
-
-
-def larger(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    steps = st.builds(Step, st.sampled_from(AXES), TESTS, st.lists(inner, max_size=2).map(tuple))
-    steps |= st.sampled_from([SELF, PARENT, DESCENDANTS, DESCENDANTS])
-    some_steps = st.lists(steps, min_size=1, max_size=4).map(tuple)
-    paths = st.just(ROOT) | st.builds(Path, st.booleans(), some_steps)
-    sets = paths | st.builds(lambda text: Call("id", (text,)), inner)
-    sets |= st.builds(Filter, sets, st.lists(inner, min_size=1, max_size=2).map(tuple))
-    sets |= st.lists(sets, min_size=2, max_size=4).map(lambda parts: chain("|", parts))
-    sets |= st.builds(Path, st.just(False), some_steps, sets)
-    operators = st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "div", "mod"])
-    chains = st.builds(chain, st.sampled_from(["or", "and"]), st.lists(inner, min_size=2, max_size=5))
-    functions = st.sampled_from(list(CORE_FUNCTIONS.values()))
-    calls = functions.flatmap(lambda function: call_of(function, inner, sets))
-    return sets | chains | calls | st.builds(Binary, operators, inner, inner) | st.builds(Negate, inner)
-
-
-def call_of(
-    function: Function, values: st.SearchStrategy[Expression], sets: st.SearchStrategy[Expression]
-) -> st.SearchStrategy[Expression]:
-    n_most = function.n_least + 2 if function.n_most is None else function.n_most
-    argument = sets if function.takes_node_set else values
-    arguments = st.lists(argument, min_size=function.n_least, max_size=n_most).map(tuple)
-    return st.builds(Call, st.just(function.name), arguments)
-
-
-EXPRESSIONS = st.recursive(LEAVES, larger, max_leaves=8)
 FRAGMENTS = (
     st.sampled_from(" \t*/[]().@,|-+=<:!#'\"1aé")
     | st.sampled_from(["//", "::", "..", "!=", "<=", " and ", " or ", " div ", " mod ", ".5", "e3", "'x'"])

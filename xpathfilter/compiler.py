@@ -40,7 +40,6 @@ from xpathfilter.expression import (
     render,
 )
 from xpathfilter.functions import ValueType, value_type
-from xpathfilter.numbers import parse_number
 from xpathfilter.plan import (
     ANY_NAME,
     FALSE,
@@ -57,6 +56,7 @@ from xpathfilter.plan import (
     any_of,
     negation,
 )
+from xpathfilter.xpath_numbers import parse_number
 
 __all__ = ["compile_expression"]
 

@@ -21,7 +21,7 @@ from xpathfilter.records import N_NODES
 from xpathfilter.suffix import DESCENDANT, LAST, LEAF, RECORD_SHIFT, TERMINAL, SuffixFamilies, path_lengths
 from xpathfilter.terminals import note_found
 
-__all__ = ["DeepScratch", "match_delta_deep", "match_suffix_deep", "new_deep_scratch"]
+__all__ = ["DeepScratch", "match_delta_deep", "match_suffix_at", "match_suffix_deep", "new_deep_scratch"]
 
 LOW = np.uint64(1)
 
@@ -52,15 +52,21 @@ def new_deep_scratch(families: SuffixFamilies | DeltaFamilies, n_records: int, n
 def match_suffix_deep(families, tree, walker, deep):
     """Walk the families of each node's records back along that node's own path."""
     for node in range(tree.counts[N_NODES]):
-        _set_path(tree, node, deep.words, True)
-        for i in range(tree.record_start[node], tree.record_start[node + 1]):
-            record = tree.records[i]
-            for root in families.roots[2 * record : 2 * record + 2]:
-                if root >= 0:
-                    deep.sets[0, :] = 0
-                    deep.sets[0, tree.depth[node] >> 6] = LOW << np.uint64(tree.depth[node] & 63)
-                    _walk(families, root, walker, deep)
-        _set_path(tree, node, deep.words, False)
+        match_suffix_at(families, tree, node, walker, deep)
+
+
+@kernel
+def match_suffix_at(families, tree, node, walker, deep):
+    """Walk the families of one node's records back along its path."""
+    _set_path(tree, node, deep.words, True)
+    for i in range(tree.nodes[node].record_start, tree.nodes[node].record_end):
+        record = tree.records[i]
+        for root in families.roots[2 * record : 2 * record + 2]:
+            if root >= 0:
+                deep.sets[0, :] = 0
+                deep.sets[0, tree.nodes[node].depth >> 6] = LOW << np.uint64(tree.nodes[node].depth & 63)
+                _walk(families, root, walker, deep)
+    _set_path(tree, node, deep.words, False)
 
 
 @kernel
@@ -76,8 +82,8 @@ def _walk(families, root, walker, deep):
             continue
         code = families.codes[child]
         deep.cursors[level - 1] = -1 if code & LAST else child + 1
-        deep.sets[level] = deep.sets[level - 1] & deep.words[code >> RECORD_SHIFT]
-        if deep.sets[level].any() and _meet(families, child, walker, deep.sets[level]):
+        _intersect(deep.sets[level - 1], deep.words[code >> RECORD_SHIFT], deep.sets[level])
+        if not _is_empty(deep.sets[level]) and _meet(families, child, walker, deep.sets[level]):
             deep.cursors[level] = families.first_child[child]
             level += 1
 
@@ -95,6 +101,20 @@ def _meet(families, node, walker, word_set):
     else:
         _shift_down(word_set)
     return True
+
+
+@kernel
+def _is_empty(word_set):
+    for word in word_set:
+        if word:
+            return False
+    return True
+
+
+@kernel
+def _intersect(left, right, result):
+    for i in range(len(result)):
+        result[i] = left[i] & right[i]
 
 
 @kernel
@@ -121,51 +141,52 @@ def _to_ancestors(word_set):
 @kernel
 def _set_path(tree, node, words, present):
     while node >= 0:
-        word, bit = tree.depth[node] >> 6, LOW << np.uint64(tree.depth[node] & 63)
-        for i in range(tree.record_start[node], tree.record_start[node + 1]):
+        word, bit = tree.nodes[node].depth >> 6, LOW << np.uint64(tree.nodes[node].depth & 63)
+        for i in range(tree.nodes[node].record_start, tree.nodes[node].record_end):
             if present:
                 words[tree.records[i], word] |= bit
             else:
                 words[tree.records[i], word] = 0
-        node = tree.parent[node]
+        node = tree.nodes[node].parent
 
 
 @kernel
 def match_delta_deep(families, tree, walker, deep):
     """Evaluate every column of every access record on each root-to-leaf path."""
     for leaf in range(tree.counts[N_NODES]):
-        if tree.first_child[leaf] >= 0:
+        if tree.nodes[leaf].first_child >= 0:
             continue
         _set_path(tree, leaf, deep.words, True)
         node = leaf
         while node >= 0:
-            for i in range(tree.record_start[node], tree.record_start[node + 1]):
+            for i in range(tree.nodes[node].record_start, tree.nodes[node].record_end):
                 record = tree.records[i]
                 first, last = families.family_start[record], families.family_start[record + 1]
                 for column in range(families.cluster_start[first], families.cluster_start[last]):
                     if _evaluate_column(families, column, deep.words, deep.sets[0]):
                         note_found(walker, column)
-            node = tree.parent[node]
+            node = tree.nodes[node].parent
         _set_path(tree, leaf, deep.words, False)
 
 
 @kernel
 def _evaluate_column(families, column, words, word_set):
     first = families.steps[families.column_start[column]]
-    word_set[:] = words[first >> 1]
+    for i in range(len(word_set)):
+        word_set[i] = words[first >> 1, i]
     if not first & 1:
         word_set[0] &= LOW
         word_set[1:] = 0
     for i in range(families.column_start[column] + 1, families.column_start[column + 1]):
-        if not word_set.any():
+        if _is_empty(word_set):
             return False
         step = families.steps[i]
         if step & 1:
             _to_descendants(word_set)
         else:
             _shift_up(word_set)
-        word_set &= words[step >> 1]
-    return word_set.any()
+        _intersect(word_set, words[step >> 1], word_set)
+    return not _is_empty(word_set)
 
 
 @kernel

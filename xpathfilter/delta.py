@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sievecore.atomics import fetch_add
-from sievecore.jit import kernel
+from sievecore.jit import builder, kernel
 from xpathfilter.records import N_NODES
 from xpathfilter.rows import PathRows
 from xpathfilter.terminals import note_found
@@ -84,7 +84,7 @@ def build_delta_families(rows: PathRows, n_records: int) -> tuple[DeltaFamilies,
     return families, column
 
 
-@kernel
+@builder
 def _lay_out(rows, order, column_start):
     laid_out = np.empty(len(rows.steps), np.int32)
     for column in range(len(order)):
@@ -94,7 +94,7 @@ def _lay_out(rows, order, column_start):
     return laid_out
 
 
-@kernel
+@builder
 def delta_paths(families, columns, row_start):
     """The steps of each column, last first, as `build_delta_families` took them."""
     steps = np.empty(row_start[len(columns)], np.int32)
@@ -112,7 +112,7 @@ def match_delta(families, tree, walker, next_task):
         node = fetch_add(next_task, 0, 1)
         if node >= tree.counts[N_NODES]:
             break
-        if tree.first_child[node] < 0:
+        if tree.nodes[node].first_child < 0:
             _set_path(tree, node, walker.words, True)
             _evaluate_families(families, tree, node, walker)
             _set_path(tree, node, walker.words, False)
@@ -121,29 +121,29 @@ def match_delta(families, tree, walker, next_task):
 @kernel
 def _set_path(tree, node, words, present):
     while node >= 0:
-        bit = np.uint64(1) << np.uint64(tree.depth[node])
-        for i in range(tree.record_start[node], tree.record_start[node + 1]):
+        bit = np.uint64(1) << np.uint64(tree.nodes[node].depth)
+        for i in range(tree.nodes[node].record_start, tree.nodes[node].record_end):
             if present:
                 words[tree.records[i]] |= bit
             else:
                 words[tree.records[i]] = 0
-        node = tree.parent[node]
+        node = tree.nodes[node].parent
 
 
 @kernel
 def _evaluate_families(families, tree, leaf, walker):
     """Evaluate the family of every record on the path, once: at the deepest element that satisfies it."""
-    length = tree.depth[leaf] + 1
+    length = tree.nodes[leaf].depth + 1
     node = leaf
     while node >= 0:
-        above = (np.uint64(2) << np.uint64(tree.depth[node])) - np.uint64(1)
-        for i in range(tree.record_start[node], tree.record_start[node + 1]):
+        above = (np.uint64(2) << np.uint64(tree.nodes[node].depth)) - np.uint64(1)
+        for i in range(tree.nodes[node].record_start, tree.nodes[node].record_end):
             record = tree.records[i]
             if walker.words[record] & ~above == 0:
                 for cluster in range(families.family_start[record], families.family_start[record + 1]):
                     if families.cluster_size[cluster] <= length:
                         _evaluate_cluster(families, cluster, walker)
-        node = tree.parent[node]
+        node = tree.nodes[node].parent
 
 
 @kernel

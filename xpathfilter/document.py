@@ -73,7 +73,7 @@ def parse_document(
     'é'
     >>> parse_document(b"<a>")
     Traceback (most recent call last):
-    xpathfilter.errors.DocumentError: malformed XML at line 1, column 4: Premature end of data in tag a line 1
+    xpathfilter.errors.DocumentError: Premature end of data in tag a of line 1 at line 1, column 4
     """
     document, encoding = _as_bytes(data, limits)
     try:
@@ -107,8 +107,8 @@ def _as_bytes(data: Any, limits: DocumentLimits) -> tuple[bytes, str | None]:
 def _check_size(n_bytes: int, limits: DocumentLimits) -> None:
     if n_bytes > limits.max_bytes:
         raise DocumentError(
-            f"document too large: {n_bytes:,} bytes, and the limit max_bytes is {limits.max_bytes:,};"
-            " send it in parts or raise the limit"
+            f"document too large: {n_bytes:,} bytes, and the limit max_bytes is {limits.max_bytes:,}",
+            hint="send it in parts or raise the limit",
         )
     if n_bytes == 0:
         raise DocumentError("empty document: expected an XML element, found nothing")
@@ -133,9 +133,10 @@ class _Readers(threading.local):
     def parser(self, encoding: str | None, allow_entities: bool, unguarded: bool = False) -> etree.XMLParser:
         key = (encoding, allow_entities, unguarded)
         if key not in self.parsers:
+            which_entities: Any = "internal" if allow_entities else False
             self.parsers[key] = etree.XMLParser(
                 encoding=encoding,
-                resolve_entities="internal" if allow_entities else False,
+                resolve_entities=which_entities,
                 huge_tree=unguarded,
                 no_network=True,
                 load_dtd=False,
@@ -174,12 +175,18 @@ def _parse_unguarded(
     try:
         root = etree.fromstring(document, _readers.parser(encoding, limits.allow_entities, unguarded=True))
     except etree.XMLSyntaxError as second:
-        if getattr(second,"code") == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
-            raise _depth_error(document, encoding, limits) from second
-        raise _syntax_error(document, second) from second
+        raise _unguarded_error(document, encoding, limits, second) from second
     if _readers.is_deeper(root, limits.max_depth):
         raise _depth_error(document, encoding, limits)
     return root
+
+
+def _unguarded_error(
+    document: bytes, encoding: str | None, limits: DocumentLimits, error: Any
+) -> DocumentError:
+    if error.code == etree.ErrorTypes.ERR_RESOURCE_LIMIT:  # the one limit that is left
+        return _depth_error(document, encoding, limits)
+    return _syntax_error(document, error)
 
 
 def _declares_entities(root: Any) -> bool:
@@ -201,7 +208,7 @@ def _prolog_declares_entities(document: bytes, encoding: str | None) -> bool | N
         error = _feed(parser, document[start : start + PROLOG_CHUNK])
         for _, root in parser.read_events():
             return _declares_entities(root)
-        if error:
+        if error is not None:
             break
     return None if _place_of_entity(document, encoding) == NOWHERE else True
 
@@ -219,9 +226,16 @@ def _syntax_error(document: bytes, error: Any) -> DocumentError:
     if _is_blank(document, error):
         return DocumentError("empty document: expected an XML element, found only blanks")
     line, column = error.position
-    return DocumentError(_syntax_reason(document, error), line or None, column or None)
+    return DocumentError(
+        _syntax_reason(document, error), line or None, column or None, _SYNTAX_HINTS.get(error.code, "")
+    )
 
 
+_UNKNOWN_ENCODING_CODES = (etree.ErrorTypes.ERR_UNSUPPORTED_ENCODING, etree.ErrorTypes.ERR_UNKNOWN_ENCODING)
+_SYNTAX_HINTS = {
+    **dict.fromkeys(_UNKNOWN_ENCODING_CODES, "send UTF-8, or declare an encoding that libxml2 knows"),
+    etree.ErrorTypes.ERR_RESOURCE_LIMIT: "more is read only of a document that declares no entities",
+}
 _BLANKS_AND_BYTE_ORDER_MARKS = b" \t\r\n\0\xef\xbb\xbf\xfe\xff"
 
 
@@ -231,31 +245,31 @@ def _is_blank(document: bytes, error: Any) -> bool:
 
 
 def _syntax_reason(document: bytes, error: Any) -> str:
-    """Keep libxml2's words where they are clear, and add what to do or what was found."""
+    """Keep libxml2's words where they are clear, and add what was found."""
     start = document[:PROLOG_CHUNK].lstrip(_BLANKS_AND_BYTE_ORDER_MARKS)[:20]
     if error.code == etree.ErrorTypes.ERR_DOCUMENT_EMPTY and not start.startswith(b"<"):
         return f"not XML: expected '<', found {start.decode('ascii', 'backslashreplace')!r}"
     reason = re.sub(r"\s*, line \d+, column \d+$", "", error.msg or "libxml2 gave no reason").strip()
-    if error.code in (etree.ErrorTypes.ERR_UNSUPPORTED_ENCODING, etree.ErrorTypes.ERR_UNKNOWN_ENCODING):
-        return f"unknown encoding ({reason}); send UTF-8, or declare an encoding that libxml2 knows"
+    if error.code in _UNKNOWN_ENCODING_CODES:
+        return f"unknown encoding ({reason})"
     if error.code == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
-        return f"libxml2's limit ({reason}); more is read only of a document that declares no entities"
-    return reason
+        return f"libxml2's limit is met ({reason})"
+    return re.sub(r" line (\d+)(?= and |$)", r" of line \1", reason)  # "tag a line 1": where it was opened
 
 
 def _entities_error(document: bytes, encoding: str | None) -> DocumentError:
     return DocumentError(
-        "the document declares entities, which are refused; write out what they stand for,"
-        " or set allow_entities if its source is trusted",
+        "the document declares entities",
         *_place_of_entity(document, encoding),
+        "they are refused: write out what they stand for, or set allow_entities if its source is trusted",
     )
 
 
 def _depth_error(document: bytes, encoding: str | None, limits: DocumentLimits) -> DocumentError:
     return DocumentError(
-        f"document too deep: elements stand more than {limits.max_depth} levels deep, the limit max_depth;"
-        f" flatten it or raise the limit (to {DEEPEST} at the most)",
+        f"document too deep: the limit max_depth of {limits.max_depth} levels is passed",
         *_place_of_depth(document, encoding, limits.max_depth),
+        f"flatten it or raise the limit (to {DEEPEST} at the most)",
     )
 
 

@@ -2,7 +2,7 @@
 
     add(7, plan of //a/b)          row 0, slot wants row 0
     add(8, plan of //a or //b)     rows 1 2, formula 0 = 1 2 ANY, slot wants formula 0
-    add_segment(older, alive)      its rows read back from its families, its words said in this vocabulary
+    add_segment(older, slots)      its rows read back from its families, its words said in this vocabulary
 
 `build` is the only way out: it makes equal paths and equal formulas one and freezes everything into arrays.
 """
@@ -28,7 +28,8 @@ Formula = tuple[Program, Verified | None]
 class Draft:
     """Collects subscriptions; ids must be added in ascending order within a call and differ between calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._algorithm = algorithm
         self._vocabulary = Vocabulary()
         self._codes: dict[PathStep, int] = {}
         self._rows: list[PathRows] = []
@@ -61,9 +62,8 @@ class Draft:
         first = self._take_rows(rows)
         self._want(ids, first + np.arange(rows.n_rows), np.zeros(rows.n_rows, np.int64))
 
-    def add_segment(self, segment: Segment, alive: np.ndarray) -> None:
-        """Add the living subscriptions of a frozen segment."""
-        slots = segment.living_slots(alive)
+    def add_segment(self, segment: Segment, slots: np.ndarray) -> None:
+        """Add some subscriptions of a frozen segment."""
         slot_terminal, slot_formula = segment.wants()
         kept = np.unique(slot_formula[slots][slot_terminal[slots] < 0])
         programs = [segment.formula(formula) for formula in kept.tolist()]
@@ -79,10 +79,10 @@ class Draft:
         formulas = first_formula + np.searchsorted(kept, slot_formula[slots])
         self._want(segment.subscribers.ids[slots], rows, formulas)
 
-    def build(self, algorithm: Algorithm) -> Segment:
-        """Freeze."""
+    def build(self) -> Segment:
+        """Freeze what was added so far."""
         rows, number = distinct_rows(concatenate_rows([new_rows([], []), *self._rows]))
-        families, terminals = algorithm.build(rows, len(self._vocabulary.records))
+        families, terminals = self._algorithm.build(rows, len(self._vocabulary.records))
         terminal_of_row = terminals[number]
         formulas, formula_number = self._distinct_formulas(terminal_of_row)
         ids, wanted_rows, wanted_formulas = self._slots()
@@ -97,7 +97,7 @@ class Draft:
             families.targets,
         )
         verified = tuple(verified for _, verified in formulas)
-        return Segment(algorithm, self._vocabulary.freeze(), families, subscribers, verified)
+        return Segment(self._algorithm, self._vocabulary.freeze(), families, subscribers, verified)
 
     def _row(self, path: LinearPath) -> int:
         row = self._row_of_path.get(path)
@@ -140,7 +140,7 @@ class Draft:
     def _translated(self, segment: Segment, rows: PathRows) -> PathRows:
         """The rows of another segment, in the codes of this draft."""
         used = np.unique(rows.steps >> 1)
-        record_of = np.zeros(len(segment.words.record_name), np.int32)
+        record_of = np.zeros(len(segment.words.records), np.int32)
         for record in breathing(used.tolist()):
             record_of[record] = self._vocabulary.record(read_record(segment.words, record))
         return rows._replace(steps=record_of[rows.steps >> 1] * 2 + (rows.steps & 1))

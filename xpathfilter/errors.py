@@ -84,23 +84,26 @@ class NamespaceError(XPathFilterError, ValueError):
 
 
 class DocumentError(XPathFilterError, ValueError):
-    """A document was refused; one that is not well-formed has a place, counted from 1.
+    """A document was refused; where that is known, it has a place, counted from 1. `hint` says what to do.
 
-    >>> print(DocumentError("opening and ending tag mismatch", 3, 7))
-    malformed XML at line 3, column 7: opening and ending tag mismatch
+    >>> print(DocumentError("the document declares entities", 3, 7, "write out what they stand for"))
+    the document declares entities at line 3, column 7; write out what they stand for
     """
 
-    def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
-        super().__init__(reason, line, column)
+    def __init__(
+        self, reason: str, line: int | None = None, column: int | None = None, hint: str = ""
+    ) -> None:
+        super().__init__(reason, line, column, hint)
         self.reason = reason
         self.line = line
         self.column = column
+        self.hint = hint
 
     def __str__(self) -> str:
-        if self.line is None:
-            return self.reason
         column = "" if self.column is None else f", column {self.column}"
-        return f"malformed XML at line {self.line}{column}: {self.reason}"
+        place = "" if self.line is None else f" at line {self.line}{column}"
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{_printable(self.reason)}{place}{hint}"
 
 
 class UnknownSubscription(XPathFilterError, KeyError):  # noqa: N818  a fact, not a fault

@@ -108,6 +108,6 @@ def is_true(program, start, end, stamps, stamp, stack):
     return stack[0]
 
 
-def new_stack(program_start: np.ndarray) -> np.ndarray:
+def new_stack(lengths: np.ndarray) -> np.ndarray:
     """A stack for the longest of some programs."""
-    return np.zeros(int(np.diff(program_start).max(initial=0)) + 1, np.bool_)
+    return np.zeros(int(lengths.max(initial=0)) + 1, np.bool_)

@@ -10,8 +10,8 @@ and not once a path:
                        │           └─ d        node   a  b[@i=1]  c  d  b
                        └─ b                    records   a 00001   b 10010   b[@i=1] 00010   c 00100 ...
 
-    parents of {c, d} = {b[@i=1]}: parent_word[2] | parent_word[3]
-    ancestors         = {a, b[@i=1]}: ancestors_word[2] | ancestors_word[3]
+    parents of {c, d}   = relatives[2].parent | relatives[3].parent = {b[@i=1]}
+    ancestors of {c, d} = relatives[2].ancestors | relatives[3].ancestors = {a, b[@i=1]}
 
 Before that, siblings that satisfy the same records are **merged** into one node, and their children with them:
 no chain of steps can tell them apart. Of a thousand rows of a table, those that no predicate singles out
@@ -21,12 +21,13 @@ path that leads to it, which takes part as ancestors but is not *fresh*, so noth
 A task is some of a block's (record, word) pairs; it wakes the families of those records.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sievecore.hashing import SEED, mix
 from sievecore.jit import kernel
+from sievecore.tables import columns
 from xpathfilter.flatten import N_ELEMENTS, N_LEVELS, N_NAMES
 from xpathfilter.values import ValueScratch, new_value_scratch, satisfied_records
 from xpathfilter.vocabulary import Words, find_name
@@ -37,44 +38,44 @@ BLOCK_NODES = 64
 WILDCARD = np.array([ord("*")], np.uint8)
 
 # Cells of `MergedTree.counts`.
-N_NODES, N_NODE_RECORDS, MERGE_STAMP = range(3)
+N_NODES, MERGE_STAMP = range(2)
 # Cells of `Blocks.counts`.
 N_BLOCKS, N_PAIRS, N_TASKS = range(3)
 
 OK, FULL_NODES, FULL_NODE_RECORDS, FULL_NAMES, FULL_BLOCKS, FULL_PAIRS = range(6)
 
 
+NODE = columns("parent", "depth", "first_child", "last_child", "next_sibling", "record_start", "record_end")
+"""A node satisfies records[record_start:record_end]; -1 is no node."""
+SLOT = columns("node", stamp=np.int64)
+TRANSLATION = columns("exact", "wildcard")
+"""The vocabulary's number of a name of the document and of {its uri}*, or -1."""
+
+RELATIVES = np.dtype([("parent", np.uint64), ("ancestors", np.uint64)])
+BLOCK = columns("pair_start", "pair_end", fresh=np.uint64)
+PAIR = columns("record", word=np.uint64)
+TASK = columns("block", "pair_start", "pair_end")
+
+
 class MergedTree(NamedTuple):
     """The document's elements, merged; node 0 is the root element."""
 
     counts: np.ndarray
+    nodes: np.ndarray
     node_of_element: np.ndarray
-    parent: np.ndarray
-    depth: np.ndarray
-    first_child: np.ndarray
-    last_child: np.ndarray
-    next_sibling: np.ndarray
-    record_start: np.ndarray  # the records node i satisfies are [record_start[i], record_start[i + 1])
     records: np.ndarray
     slots: np.ndarray  # a hash table from (parent, records) to node
-    slot_stamp: np.ndarray
-    names: np.ndarray  # the vocabulary's number of each name of the document, or -1
-    wildcard_names: np.ndarray  # the same for {uri}*
+    names: np.ndarray
 
 
 class Blocks(NamedTuple):
     """The position records of a document, block by block."""
 
     counts: np.ndarray
-    parent_word: np.ndarray  # block * 64 + bit: the bit of its parent
-    ancestors_word: np.ndarray  # block * 64 + bit: the bits of all its ancestors
-    fresh: np.ndarray  # the bits that are not in an earlier block
-    pair_start: np.ndarray
-    pair_record: np.ndarray
-    pair_word: np.ndarray
-    task_block: np.ndarray
-    task_start: np.ndarray  # the pairs of a task are [task_start, task_end)
-    task_end: np.ndarray
+    blocks: np.ndarray  # `fresh`: the bits that are not in an earlier block
+    relatives: np.ndarray  # of block * 64 + bit: the bit of its parent, the bits of its ancestors
+    pairs: np.ndarray
+    tasks: np.ndarray
     bit_of_node: np.ndarray
 
 
@@ -88,121 +89,106 @@ class RecordScratch(NamedTuple):
     touched: np.ndarray
 
 
-def new_record_scratch(words: Words, rows: int = 256) -> RecordScratch:
-    """Working memory with room for documents of about `rows` elements (a power of two)."""
-    n_records = len(words.record_name)
-    return RecordScratch(
-        new_value_scratch(words),
-        _new_tree(rows, 8 * rows + n_records),
-        _new_blocks(rows, 16 * rows),
-        np.zeros(n_records, np.uint64),
-        np.zeros(n_records, np.int32),
+def new_record_scratch(words: Words) -> RecordScratch:
+    """Working memory for small documents; it grows with what it meets."""
+    n_records = len(words.records)
+    tree = MergedTree(
+        counts=np.zeros(2, np.int64),
+        nodes=np.zeros(256, NODE),
+        node_of_element=np.zeros(256, np.int32),
+        records=np.zeros(2048 + n_records, np.int32),
+        slots=np.zeros(512, SLOT),
+        names=np.zeros(64, TRANSLATION),
     )
-
-
-def _new_tree(rows: int, n_node_records: int) -> MergedTree:
-    columns = {field: np.zeros(rows, np.int32) for field in MergedTree._fields}
-    return MergedTree(
-        **columns
-        | {
-            "counts": np.zeros(3, np.int64),
-            "record_start": np.zeros(rows + 1, np.int32),
-            "records": np.zeros(n_node_records, np.int32),
-            "slots": np.zeros(2 * rows, np.int32),
-            "slot_stamp": np.zeros(2 * rows, np.int64),
-        }
-    )
-
-
-def _new_blocks(rows: int, n_pairs: int) -> Blocks:
-    n_blocks = max(4, rows // 16)
-    words = {field: np.zeros(n_blocks * BLOCK_NODES, np.uint64) for field in ("parent_word", "ancestors_word")}
-    tasks = {field: np.zeros(n_pairs, np.int32) for field in ("task_block", "task_start", "task_end")}
-    return Blocks(
+    blocks = Blocks(
         counts=np.zeros(3, np.int64),
-        fresh=np.zeros(n_blocks, np.uint64),
-        pair_start=np.zeros(n_blocks + 1, np.int32),
-        pair_record=np.zeros(n_pairs, np.int32),
-        pair_word=np.zeros(n_pairs, np.uint64),
-        bit_of_node=np.zeros(rows, np.int32),
-        **words,
-        **tasks,
+        blocks=np.zeros(8, BLOCK),
+        relatives=np.zeros(8 * BLOCK_NODES, RELATIVES),
+        pairs=np.zeros(2048, PAIR),
+        tasks=np.zeros(2048, TASK),
+        bit_of_node=np.zeros(256, np.int32),
     )
+    return RecordScratch(
+        new_value_scratch(words), tree, blocks, np.zeros(n_records, np.uint64), np.zeros(n_records, np.int32)
+    )
+
+
+GROWING = {
+    FULL_NODES: ({"nodes", "node_of_element", "slots"}, {"bit_of_node"}),
+    FULL_NODE_RECORDS: ({"records"}, set[str]()),
+    FULL_NAMES: ({"names"}, set[str]()),
+    FULL_BLOCKS: (set[str](), {"blocks", "relatives"}),
+    FULL_PAIRS: (set[str](), {"pairs", "tasks"}),
+}
 
 
 def grown(scratch: RecordScratch, code: int) -> RecordScratch:
     """The scratch with twice the room for what phase 1 reported full."""
-    tree, blocks = scratch.tree, scratch.blocks
-    if code == FULL_NODES:
-        rows = 2 * len(tree.parent)
-        fresh = _new_tree(rows, len(tree.records))._replace(names=tree.names, wildcard_names=tree.wildcard_names)
-        return scratch._replace(tree=fresh, blocks=blocks._replace(bit_of_node=np.zeros(rows, np.int32)))
-    if code == FULL_NODE_RECORDS:
-        return scratch._replace(tree=tree._replace(records=np.zeros(2 * len(tree.records), np.int32)))
-    if code == FULL_NAMES:
-        names = {field: np.zeros(2 * len(tree.names), np.int32) for field in ("names", "wildcard_names")}
-        return scratch._replace(tree=tree._replace(**names))
-    rows = len(tree.parent)
-    factor = {FULL_BLOCKS: (2, 1), FULL_PAIRS: (1, 2)}[code]
-    larger = _new_blocks(factor[0] * len(blocks.fresh) * 16, factor[1] * len(blocks.pair_word))
-    return scratch._replace(blocks=larger._replace(bit_of_node=np.zeros(rows, np.int32)))
+
+    def larger(part: Any, fields: set[str]) -> Any:
+        arrays = {field: getattr(part, field) for field in fields}
+        return part._replace(**{field: np.zeros(2 * len(array), array.dtype) for field, array in arrays.items()})
+
+    of_tree, of_blocks = GROWING[code]
+    return scratch._replace(tree=larger(scratch.tree, of_tree), blocks=larger(scratch.blocks, of_blocks))
 
 
 @kernel
 def find_records(words, scratch, flat, merging, pairs_per_task):
     """Phase 1 as a whole; with `merging`, elements are merged and, unless too deep, cut into blocks of tasks."""
-    code = merge_elements(words, scratch, flat, merging)
+    code = _merge_elements(words, scratch, flat, merging)
     if code == OK and merging and flat.counts[N_LEVELS] <= BLOCK_NODES:
-        code = cut_blocks(scratch, pairs_per_task)
+        code = _cut_blocks(scratch, pairs_per_task)
     return code
 
 
 @kernel
-def merge_elements(words, scratch, flat, merging):
+def _merge_elements(words, scratch, flat, merging):
     """Fill the merged tree; without `merging` each element keeps a node of its own. Return OK or what is full."""
     tree = scratch.tree
     n_elements = flat.counts[N_ELEMENTS]
-    if n_elements > len(tree.parent):
+    if n_elements > len(tree.nodes):
         return FULL_NODES
     if flat.counts[N_NAMES] > len(tree.names):
         return FULL_NAMES
-    _translate_names(words, flat, tree)
+    _translate_names(words, flat, tree.names)
     tree.counts[N_NODES] = 0
-    tree.counts[N_NODE_RECORDS] = 0
     tree.counts[MERGE_STAMP] += 1
-    for element in range(n_elements):
-        start = tree.counts[N_NODE_RECORDS]
-        if start + len(words.record_name) > len(tree.records):
+    start = 0
+    for i in range(n_elements):
+        if start + len(words.records) > len(tree.records):
             return FULL_NODE_RECORDS
-        end = _find_records(words, scratch.values, flat, tree, element, start)
-        parent = flat.parent[element]
-        if parent >= 0:
-            parent = tree.node_of_element[parent]
-        tree.node_of_element[element] = _node(tree, parent, flat.depth[element], start, end, merging)
+        element = flat.elements[i]
+        end = _find_element_records(words, scratch.values, flat, tree, i, start)
+        parent = tree.node_of_element[element.parent] if element.parent >= 0 else np.int32(-1)
+        n_nodes = tree.counts[N_NODES]
+        tree.node_of_element[i] = _node(tree, parent, element.depth, start, end, merging)
+        if tree.counts[N_NODES] > n_nodes:
+            start = end
     return OK
 
 
 @kernel
-def _translate_names(words, flat, tree):
+def _translate_names(words, flat, names):
     text = flat.name_text
     for i in range(flat.counts[N_NAMES]):
-        uri = flat.name_uri_start[i], flat.name_uri_end[i]
-        tree.names[i] = find_name(words, text, uri[0], uri[1], text, flat.name_local_start[i], flat.name_local_end[i])
-        tree.wildcard_names[i] = -1
-        if uri[0] < uri[1]:
-            tree.wildcard_names[i] = find_name(words, text, uri[0], uri[1], WILDCARD, 0, 1)
+        name = flat.names[i]
+        names[i].exact = find_name(
+            words, text, name.uri_start, name.uri_end, text, name.local_start, name.local_end
+        )
+        names[i].wildcard = -1
+        if name.uri_start < name.uri_end:
+            names[i].wildcard = find_name(words, text, name.uri_start, name.uri_end, WILDCARD, 0, 1)
 
 
 @kernel
-def _find_records(words, values, flat, tree, element, n_records):
+def _find_element_records(words, values, flat, tree, element, n_records):
     """Append the element's records for its name, for {uri}* and for *."""
-    name = tree.names[flat.name[element]]
-    if name >= 0:
-        n_records = satisfied_records(words, values, flat, tree.names, element, name, tree.records, n_records)
-    name = tree.wildcard_names[flat.name[element]]
-    if name >= 0:
-        n_records = satisfied_records(words, values, flat, tree.names, element, name, tree.records, n_records)
-    return satisfied_records(words, values, flat, tree.names, element, 0, tree.records, n_records)
+    translation = tree.names[flat.elements[element].name]
+    for name in (translation.exact, translation.wildcard, np.int32(0)):
+        if name >= 0:
+            n_records = satisfied_records(words, values, flat, tree.names, element, name, tree.records, n_records)
+    return n_records
 
 
 @kernel
@@ -213,115 +199,112 @@ def _node(tree, parent, depth, start, end, merging):
     for i in range(start, end):
         place = mix(place, tree.records[i])
     place &= mask
-    while merging and tree.slot_stamp[place] == tree.counts[MERGE_STAMP]:
-        node = tree.slots[place]
-        if tree.parent[node] == parent and _same_records(tree, node, start, end):
-            return node
+    stamp = tree.counts[MERGE_STAMP]
+    while merging and tree.slots[place].stamp == stamp:
+        number = tree.slots[place].node
+        if tree.nodes[number].parent == parent and _same_records(tree, number, start, end):
+            return number
         place = (place + np.uint64(1)) & mask
-    node = np.int32(tree.counts[N_NODES])
-    tree.slots[place], tree.slot_stamp[place] = node, tree.counts[MERGE_STAMP]
+    number = np.int32(tree.counts[N_NODES])
     tree.counts[N_NODES] += 1
-    tree.counts[N_NODE_RECORDS] = end
-    tree.record_start[node], tree.record_start[node + 1] = start, end
-    tree.parent[node], tree.depth[node] = parent, depth
-    tree.first_child[node] = tree.last_child[node] = tree.next_sibling[node] = -1
+    tree.slots[place].node, tree.slots[place].stamp = number, stamp
+    node = tree.nodes[number]
+    node.parent, node.depth = parent, depth
+    node.first_child = node.last_child = node.next_sibling = -1
+    node.record_start, node.record_end = start, end
     if parent >= 0:
-        if tree.first_child[parent] < 0:
-            tree.first_child[parent] = node
+        above = tree.nodes[parent]
+        if above.first_child < 0:
+            above.first_child = number
         else:
-            tree.next_sibling[tree.last_child[parent]] = node
-        tree.last_child[parent] = node
-    return node
+            tree.nodes[above.last_child].next_sibling = number
+        above.last_child = number
+    return number
 
 
 @kernel
-def _same_records(tree, node, start, end):
-    first = tree.record_start[node]
-    if tree.record_start[node + 1] - first != end - start:
+def _same_records(tree, number, start, end):
+    node = tree.nodes[number]
+    if node.record_end - node.record_start != end - start:
         return False
     for i in range(end - start):
-        if tree.records[first + i] != tree.records[start + i]:
+        if tree.records[node.record_start + i] != tree.records[start + i]:
             return False
     return True
 
 
 @kernel
-def next_node(tree, node):
-    """The node after `node` in document order, or -1."""
-    if tree.first_child[node] >= 0:
-        return tree.first_child[node]
-    while node >= 0 and tree.next_sibling[node] < 0:
-        node = tree.parent[node]
-    return tree.next_sibling[node] if node >= 0 else node
-
-
-@kernel
-def cut_blocks(scratch, pairs_per_task):
+def _cut_blocks(scratch, pairs_per_task):
     """Cut the merged tree, no deeper than 64, into blocks and tasks. Return OK or what is full."""
-    tree, blocks = scratch.tree, scratch.blocks
+    nodes, blocks = scratch.tree.nodes, scratch.blocks
     blocks.counts[:] = 0
-    node, used, n_touched = np.int32(0), 0, 0
-    while node >= 0:
+    number, used, n_touched = np.int32(0), 0, 0
+    while number >= 0:
         if used == BLOCK_NODES:
             if _close_block(scratch, n_touched, pairs_per_task) != OK:
                 return FULL_PAIRS
-            used = n_touched = 0
+            used = 0
         if used == 0:
-            if blocks.counts[N_BLOCKS] == len(blocks.fresh):
+            if blocks.counts[N_BLOCKS] == len(blocks.blocks):
                 return FULL_BLOCKS
-            used, n_touched = _open_block(scratch, tree.parent[node])
-        n_touched = _place(scratch, node, used, n_touched)
-        blocks.fresh[blocks.counts[N_BLOCKS]] |= np.uint64(1) << np.uint64(used)
+            used, n_touched = _open_block(scratch, nodes[number].parent)
+        n_touched = _place_node(scratch, number, used, n_touched)
+        blocks.blocks[blocks.counts[N_BLOCKS]].fresh |= np.uint64(1) << np.uint64(used)
         used += 1
-        node = next_node(tree, node)
+        number = _next_node(nodes, number)
     return _close_block(scratch, n_touched, pairs_per_task)
 
 
 @kernel
+def _next_node(nodes, number):
+    """The node after this one in document order, or -1."""
+    if nodes[number].first_child >= 0:
+        return nodes[number].first_child
+    while number >= 0 and nodes[number].next_sibling < 0:
+        number = nodes[number].parent
+    return nodes[number].next_sibling if number >= 0 else number
+
+
+@kernel
 def _open_block(scratch, last_ancestor):
-    """Start a block with the path to `last_ancestor`, a node at depth n on bit n."""
-    tree, blocks = scratch.tree, scratch.blocks
-    blocks.fresh[blocks.counts[N_BLOCKS]] = 0
+    """Start a block with the path to `last_ancestor`, a node at depth n on bit n; return bits used and touched."""
+    nodes, blocks = scratch.tree.nodes, scratch.blocks
+    block = blocks.counts[N_BLOCKS]
+    blocks.blocks[block].fresh = 0
     if last_ancestor < 0:
         return 0, 0
-    first = blocks.counts[N_BLOCKS] * BLOCK_NODES
-    node, n_touched = last_ancestor, 0
-    while node >= 0:
-        bit = tree.depth[node]
-        blocks.bit_of_node[node] = bit
-        blocks.ancestors_word[first + bit] = (np.uint64(1) << np.uint64(bit)) - np.uint64(1)
-        blocks.parent_word[first + bit] = (np.uint64(1) << np.uint64(bit)) >> np.uint64(1)
-        n_touched = _set_bits(scratch, node, bit, n_touched)
-        node = tree.parent[node]
-    return tree.depth[last_ancestor] + 1, n_touched
+    number, n_touched = last_ancestor, 0
+    while number >= 0:
+        bit = nodes[number].depth
+        blocks.bit_of_node[number] = bit
+        relatives = blocks.relatives[block * BLOCK_NODES + bit]
+        relatives.parent = (np.uint64(1) << np.uint64(bit)) >> np.uint64(1)
+        relatives.ancestors = (np.uint64(1) << np.uint64(bit)) - np.uint64(1)
+        n_touched = _set_bits(scratch, number, bit, n_touched)
+        number = nodes[number].parent
+    return np.int64(nodes[last_ancestor].depth) + 1, n_touched
 
 
 @kernel
-def _place(scratch, node, bit, n_touched):
-    scratch.blocks.bit_of_node[node] = bit
-    _link(scratch, node, bit)
-    return _set_bits(scratch, node, bit, n_touched)
-
-
-@kernel
-def _link(scratch, node, bit):
-    """Note the parent and the ancestors of a node whose parent has its bit."""
-    blocks = scratch.blocks
+def _place_node(scratch, number, bit, n_touched):
+    """Give a bit to a node whose parent has one, if it has a parent."""
+    blocks, parent = scratch.blocks, scratch.tree.nodes[number].parent
     first = blocks.counts[N_BLOCKS] * BLOCK_NODES
-    parent = scratch.tree.parent[node]
-    blocks.parent_word[first + bit] = blocks.ancestors_word[first + bit] = 0
+    blocks.bit_of_node[number] = bit
+    relatives = blocks.relatives[first + bit]
+    relatives.parent = relatives.ancestors = 0
     if parent >= 0:
         parent_bit = blocks.bit_of_node[parent]
-        parent_word = np.uint64(1) << np.uint64(parent_bit)
-        blocks.parent_word[first + bit] = parent_word
-        blocks.ancestors_word[first + bit] = blocks.ancestors_word[first + parent_bit] | parent_word
+        relatives.parent = np.uint64(1) << np.uint64(parent_bit)
+        relatives.ancestors = blocks.relatives[first + parent_bit].ancestors | relatives.parent
+    return _set_bits(scratch, number, bit, n_touched)
 
 
 @kernel
-def _set_bits(scratch, node, bit, n_touched):
-    tree, words = scratch.tree, scratch.words
-    for i in range(tree.record_start[node], tree.record_start[node + 1]):
-        record = tree.records[i]
+def _set_bits(scratch, number, bit, n_touched):
+    node, words = scratch.tree.nodes[number], scratch.words
+    for i in range(node.record_start, node.record_end):
+        record = scratch.tree.records[i]
         if words[record] == 0:
             scratch.touched[n_touched] = record
             n_touched += 1
@@ -333,23 +316,22 @@ def _set_bits(scratch, node, bit, n_touched):
 def _close_block(scratch, n_touched, pairs_per_task):
     """Move the block's position records into pairs, and make tasks of them."""
     blocks, words = scratch.blocks, scratch.words
-    block, first = blocks.counts[N_BLOCKS], blocks.counts[N_PAIRS]
-    full = first + n_touched > len(blocks.pair_word)
+    number, first = blocks.counts[N_BLOCKS], blocks.counts[N_PAIRS]
+    end = first + n_touched
+    full = end > len(blocks.pairs)
     for i in range(n_touched):
         record = scratch.touched[i]
         if not full:
-            blocks.pair_record[first + i] = record
-            blocks.pair_word[first + i] = words[record]
+            pair = blocks.pairs[first + i]
+            pair.record, pair.word = record, words[record]
         words[record] = 0
     if full:
         return FULL_PAIRS
-    blocks.counts[N_PAIRS] = first + n_touched
-    blocks.pair_start[block], blocks.pair_start[block + 1] = first, first + n_touched
-    for start in range(first, first + n_touched, pairs_per_task):
-        task = blocks.counts[N_TASKS]
-        blocks.task_block[task] = block
-        blocks.task_start[task] = start
-        blocks.task_end[task] = min(start + pairs_per_task, first + n_touched)
+    blocks.counts[N_PAIRS] = end
+    blocks.blocks[number].pair_start, blocks.blocks[number].pair_end = first, end
+    for start in range(first, end, pairs_per_task):
+        task = blocks.tasks[blocks.counts[N_TASKS]]
+        task.block, task.pair_start, task.pair_end = number, start, min(start + pairs_per_task, end)
         blocks.counts[N_TASKS] += 1
     blocks.counts[N_BLOCKS] += 1
     return OK

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sievecore.hashing import SEED, mix, new_slots
-from sievecore.jit import kernel
+from sievecore.jit import builder, kernel
 
 __all__ = ["PathRows", "concatenate_rows", "distinct_rows"]
 
@@ -46,7 +46,7 @@ def distinct_rows(rows: PathRows) -> tuple[PathRows, np.ndarray]:
     return kept, number
 
 
-@kernel
+@builder
 def _number_rows(rows, slots, number):
     first = np.empty(len(number), np.int32)
     n_distinct = 0

@@ -71,6 +71,10 @@ class Segment:
     def __len__(self) -> int:
         return len(self.subscribers.ids)
 
+    @property
+    def ids(self) -> np.ndarray:
+        return self.subscribers.ids
+
     def match(self, root: Any, flat: FlatDocument, alive: np.ndarray) -> np.ndarray:
         """The ids of living subscriptions that want the document, ascending."""
         with self.scratches.lend() as scratch:
@@ -108,11 +112,6 @@ class Segment:
                 accept_formula(self.subscribers, formula, results)
         return results.ids[: write_ids(self.subscribers, alive, results)].copy()
 
-    def living_slots(self, alive: np.ndarray) -> np.ndarray:
-        """The slots whose bit is set in `alive`."""
-        bits = np.unpackbits(alive.view(np.uint8), bitorder="little")
-        return np.flatnonzero(bits[: len(self)])
-
     def wants(self) -> tuple[np.ndarray, np.ndarray]:
         """What each slot wants: a terminal, or -1 and a formula."""
         subscribers, targets = self.subscribers, self.families.targets
@@ -125,6 +124,19 @@ class Segment:
         n_wanting = np.diff(subscribers.formula_start)
         slot_formula[subscribers.formula_slots] = np.repeat(np.arange(len(n_wanting)), n_wanting)
         return slot_terminal, slot_formula
+
+    def lanes(self, slots: np.ndarray) -> dict[str, int]:
+        """How many of these slots are decided how: by one path, by a formula, by lxml after or without a formula."""
+        slot_terminal, slot_formula = self.wants()
+        formulas = slot_formula[slots][slot_terminal[slots] < 0]
+        verified = self.subscribers.verified[formulas]
+        unwoken = np.isin(formulas, self.subscribers.unwoken_formulas)
+        return {
+            "indexed": len(slots) - len(formulas),
+            "formula": int((~verified).sum()),
+            "verified": int((verified & ~unwoken).sum()),
+            "unindexed": int((verified & unwoken).sum()),
+        }
 
     def formula(self, formula: int) -> tuple[Program, Verified | None]:
         """A formula's program over terminals, and its text if lxml decides it."""
@@ -166,5 +178,5 @@ class Segment:
 
     def _deep_scratch(self, scratch: SegmentScratch, n_levels: int) -> DeepScratch:
         if scratch.deep is None or scratch.deep.words.shape[1] * 64 < n_levels:
-            scratch.deep = new_deep_scratch(self.families, len(self.words.record_name), n_levels)
+            scratch.deep = new_deep_scratch(self.families, len(self.words.records), n_levels)
         return scratch.deep

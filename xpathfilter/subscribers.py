@@ -63,7 +63,7 @@ def new_result_scratch(subscribers: Subscribers) -> ResultScratch:
         shared_stamp=np.zeros(len(subscribers.shared_terminals), np.int64),
         formula_stamp=np.zeros(n_formulas, np.int64),
         pending=np.zeros(n_formulas, np.int32),
-        stack=new_stack(subscribers.program_start),
+        stack=new_stack(np.diff(subscribers.program_start)),
         ids=np.empty(n_slots, np.int64),
     )
 

@@ -36,7 +36,7 @@ import numpy as np
 from sievecore.atomics import fetch_add
 from sievecore.bits import lowest_bit, prefetch
 from sievecore.hashing import SEED, mix, new_slots
-from sievecore.jit import kernel
+from sievecore.jit import builder, kernel
 from xpathfilter.records import BLOCK_NODES, N_TASKS
 from xpathfilter.rows import PathRows
 from xpathfilter.terminals import note_found
@@ -97,7 +97,7 @@ def build_suffix_families(rows: PathRows, n_records: int) -> tuple[SuffixFamilie
     return SuffixFamilies(codes, first_child, parents, targets, roots), place[terminal]
 
 
-@kernel
+@builder
 def _build_trie(rows, slots, terminal):
     """Enter each row; nodes are numbered as they appear, so a parent's number is below its children's."""
     steps = rows.steps
@@ -121,7 +121,7 @@ def _build_trie(rows, slots, terminal):
     return parent[:n_nodes].copy(), step[:n_nodes].copy()
 
 
-@kernel
+@builder
 def _lay_out(parent, step, is_terminal, n_steps):
     """Number the nodes anew: brothers side by side and sorted, a subtree in one stretch."""
     n_nodes = len(parent)
@@ -152,7 +152,7 @@ def _lay_out(parent, step, is_terminal, n_steps):
     return codes, first_child, parents, place
 
 
-@kernel
+@builder
 def _children_sorted(parent, step, n_steps):
     """The children of each node, by step: two counting sorts, by step and then by parent."""
     n_nodes = len(parent)
@@ -177,7 +177,7 @@ def _children_sorted(parent, step, n_steps):
     return children, child_start
 
 
-@kernel
+@builder
 def path_lengths(families, terminals):
     """How many steps the path of each terminal has."""
     lengths = np.zeros(len(terminals), np.int64)
@@ -189,7 +189,7 @@ def path_lengths(families, terminals):
     return lengths
 
 
-@kernel
+@builder
 def suffix_paths(families, terminals, row_start):
     """The steps of each terminal's path, as `build_suffix_families` took them."""
     steps = np.empty(row_start[len(terminals)], np.int32)
@@ -208,14 +208,14 @@ def match_suffix(families, blocks, walker, next_task):
     """Do tasks until none is left. Any number of threads may do so at once, each with a walker of its own."""
     loaded = -1
     while True:
-        task = fetch_add(next_task, 0, 1)
-        if task >= blocks.counts[N_TASKS]:
+        number = fetch_add(next_task, 0, 1)
+        if number >= blocks.counts[N_TASKS]:
             break
-        block = blocks.task_block[task]
-        if block != loaded:
+        task = blocks.tasks[number]
+        if task.block != loaded:
             _load(blocks, loaded, walker.words, False)
-            _load(blocks, block, walker.words, True)
-            loaded = block
+            _load(blocks, task.block, walker.words, True)
+            loaded = task.block
         _walk(families, blocks, task, walker)
     _load(blocks, loaded, walker.words, False)
 
@@ -223,23 +223,22 @@ def match_suffix(families, blocks, walker, next_task):
 @kernel
 def _load(blocks, block, words, present):
     if block >= 0:
-        for i in range(blocks.pair_start[block], blocks.pair_start[block + 1]):
-            words[blocks.pair_record[i]] = blocks.pair_word[i] if present else np.uint64(0)
+        for i in range(blocks.blocks[block].pair_start, blocks.blocks[block].pair_end):
+            pair = blocks.pairs[i]
+            words[pair.record] = pair.word if present else np.uint64(0)
 
 
 @kernel
 def _walk(families, blocks, task, walker):
     nodes, node_words = walker.queue_nodes, walker.queue_words
-    block = blocks.task_block[task]
-    first_bit = block * BLOCK_NODES
+    first_bit = task.block * BLOCK_NODES
     head, tail = 0, _wake_families(families, blocks, task, walker)
     while head < tail:
         end = min(tail, head + WINDOW)
         for i in range(head, end):
-            code = families.codes[nodes[i]]
-            relation = blocks.ancestors_word if code & DESCENDANT else blocks.parent_word
+            to_ancestors = families.codes[nodes[i]] & DESCENDANT != 0
             nodes[i] = families.first_child[nodes[i]]
-            node_words[i] = reached(relation, first_bit, node_words[i])
+            node_words[i] = _reached(blocks.relatives, first_bit, node_words[i], to_ancestors)
             prefetch(families.codes, np.int64(nodes[i]))
         for i in range(head, end):
             if node_words[i]:
@@ -251,22 +250,25 @@ def _walk(families, blocks, task, walker):
 def _wake_families(families, blocks, task, walker):
     """Queue the families of the task's records; return how many were queued."""
     tail = 0
-    fresh = blocks.fresh[blocks.task_block[task]]
-    for i in range(blocks.task_start[task], blocks.task_end[task]):
-        word = blocks.pair_word[i] & fresh
+    fresh = blocks.blocks[task.block].fresh
+    for i in range(task.pair_start, task.pair_end):
+        pair = blocks.pairs[i]
+        word = pair.word & fresh
         if word:
-            for root in families.roots[2 * blocks.pair_record[i] : 2 * blocks.pair_record[i] + 2]:
+            for side in range(2):
+                root = families.roots[2 * pair.record + side]
                 if root >= 0:
                     tail = _meet(families, walker, root, families.codes[root], word, tail)
     return tail
 
 
 @kernel
-def reached(relation, first_bit, word):
-    """The union of a relation's words over the nodes in `word`."""
+def _reached(relatives, first_bit, word, to_ancestors):
+    """The parents, or all ancestors, of the nodes in `word`."""
     reach = np.uint64(0)
     while word:
-        reach |= relation[first_bit + np.int64(lowest_bit(word))]
+        of_node = relatives[first_bit + np.int64(lowest_bit(word))]
+        reach |= of_node.ancestors if to_ancestors else of_node.parent
         word &= word - np.uint64(1)
     return reach
 

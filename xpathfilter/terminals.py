@@ -7,7 +7,7 @@ import numpy as np
 
 from sievecore.jit import kernel
 
-__all__ = ["forget_found", "is_found", "note_found"]
+__all__ = ["absorb_found", "forget_found", "note_found"]
 
 
 @kernel
@@ -21,14 +21,16 @@ def note_found(walker, terminal):
 
 
 @kernel
-def is_found(walker, terminal):
-    """Whether a terminal was added."""
-    return (walker.marks[terminal >> 6] >> np.uint64(terminal & 63)) & np.uint64(1) != 0
-
-
-@kernel
 def forget_found(walker):
     """Make the walker ready for the next document."""
     for i in range(walker.n_found[0]):
         walker.marks[walker.found[i] >> 6] = 0
     walker.n_found[0] = 0
+
+
+@kernel
+def absorb_found(walker, other):
+    """Move what another walker has found to this one."""
+    for i in range(other.n_found[0]):
+        note_found(walker, other.found[i])
+    forget_found(other)

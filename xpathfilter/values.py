@@ -15,12 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sievecore.hashing import SEED, hash_bytes, mix
 from sievecore.jit import kernel
-from xpathfilter.numbers import parse_number
 from xpathfilter.plan import Operation, Subject
 from xpathfilter.programs import is_true, new_stack
-from xpathfilter.vocabulary import N_OPERATIONS, Words, find_subject, same_bytes
+from xpathfilter.vocabulary import N_OPERATIONS, Words, find_subject, same_bytes, text_hash
+from xpathfilter.xpath_numbers import parse_number
 
 __all__ = ["ValueScratch", "new_value_scratch", "satisfied_records"]
 
@@ -47,14 +46,13 @@ class ValueScratch(NamedTuple):
 
 def new_value_scratch(words: Words) -> ValueScratch:
     """Working memory for one thread and one vocabulary."""
-    n_tests = len(words.test_subject)
     return ValueScratch(
         state=np.zeros(2, np.int64),
-        held_stamp=np.zeros(n_tests, np.int64),
-        held=np.zeros(n_tests, np.int32),
-        seen_stamp=np.zeros(len(words.subject_kind), np.int64),
-        record_stamp=np.zeros(len(words.record_name), np.int64),
-        stack=new_stack(words.program_start),
+        held_stamp=np.zeros(len(words.tests), np.int64),
+        held=np.zeros(len(words.tests), np.int32),
+        seen_stamp=np.zeros(len(words.subjects), np.int64),
+        record_stamp=np.zeros(len(words.records), np.int64),
+        stack=new_stack(words.records["program_end"] - words.records["program_start"]),
     )
 
 
@@ -64,76 +62,83 @@ def satisfied_records(words, scratch, flat, names, element, element_name, record
 
     `names` gives the vocabulary's number for each name of the document.
     """
-    if words.plain_record[element_name] >= 0:
-        records[n_records] = words.plain_record[element_name]
+    name = words.names[element_name]
+    if name.plain_record >= 0:
+        records[n_records] = name.plain_record
         n_records += 1
-    unwoken = words.unwoken_start[element_name], words.unwoken_start[element_name + 1]
-    if words.name_subjects[element_name] == 0 and unwoken[0] == unwoken[1]:
+    if name.subject_kinds == 0 and name.unwoken_start == name.unwoken_end:
         return n_records
     scratch.state[STAMP] += 1
     scratch.state[N_HELD] = 0
-    _hold_tests(words, scratch, flat, names, element, element_name)
+    _hold_tests(words, scratch, flat, names, flat.elements[element], element_name)
     for i in range(scratch.state[N_HELD]):
-        test = scratch.held[i]
-        if words.single_record[test] >= 0:
-            records[n_records] = words.single_record[test]
+        test = words.tests[scratch.held[i]]
+        if test.single_record >= 0:
+            records[n_records] = test.single_record
             n_records += 1
-        for j in range(words.woken_start[test], words.woken_start[test + 1]):
-            n_records = _append_if_true(words, scratch, words.woken_records[j], records, n_records)
-    for j in range(unwoken[0], unwoken[1]):
-        n_records = _append_if_true(words, scratch, words.unwoken_records[j], records, n_records)
-    return n_records
+        n_records = _append_true(words, scratch, words.woken_records, test.woken_start, test.woken_end, records, n_records)
+    return _append_true(
+        words, scratch, words.unwoken_records, name.unwoken_start, name.unwoken_end, records, n_records
+    )
 
 
 @kernel
-def _append_if_true(words, scratch, record, records, n_records):
+def _append_true(words, scratch, candidates, start, end, records, n_records):
+    """Append those candidates whose condition is true; each is evaluated once an element."""
     stamp = scratch.state[STAMP]
-    if scratch.record_stamp[record] == stamp:
-        return n_records
-    scratch.record_stamp[record] = stamp
-    start, end = words.program_start[record], words.program_start[record + 1]
-    if is_true(words.program, start, end, scratch.held_stamp, stamp, scratch.stack):
-        records[n_records] = record
-        n_records += 1
+    for i in range(start, end):
+        candidate = candidates[i]
+        if scratch.record_stamp[candidate] != stamp:
+            scratch.record_stamp[candidate] = stamp
+            record = words.records[candidate]
+            if is_true(words.program, record.program_start, record.program_end, scratch.held_stamp, stamp, scratch.stack):
+                records[n_records] = candidate
+                n_records += 1
     return n_records
 
 
 @kernel
 def _hold_tests(words, scratch, flat, names, element, element_name):
-    kinds = words.name_subjects[element_name]
+    """Note all tests that hold for the values of one element."""
+    kinds = words.names[element_name].subject_kinds
     if kinds & (1 << ATTRIBUTE):
-        first = flat.first_attribute[element]
-        for i in range(first, first + flat.n_attributes[element]):
-            subject = _subject(words, element_name, ATTRIBUTE, names[flat.attribute_name[i]])
-            if subject >= 0:
-                _hold(words, scratch, subject, flat.attribute_text, flat.value_start[i], flat.value_end[i])
+        for i in range(element.first_attribute, element.first_attribute + element.n_attributes):
+            attribute = flat.attributes[i]
+            _hold_named(
+                words, scratch, element_name, ATTRIBUTE, names[attribute.name].exact, flat.attribute_text,
+                attribute.start, attribute.end,
+            )
     if kinds & (1 << CHILD):
-        child = flat.first_child[element]
-        while child >= 0:
-            subject = _subject(words, element_name, CHILD, names[flat.name[child]])
-            if subject >= 0:
-                _hold(words, scratch, subject, flat.text, flat.text_start[child], flat.text_end[child])
-            child = flat.next_sibling[child]
+        number = element.first_child
+        while number >= 0:
+            child = flat.elements[number]
+            _hold_named(
+                words, scratch, element_name, CHILD, names[child.name].exact, flat.text,
+                child.text_start, child.text_end,
+            )
+            number = child.next_sibling
     if kinds & (1 << TEXT):
-        subject = _subject(words, element_name, TEXT, 0)
-        node = flat.first_text[element]
-        while node >= 0:
-            _hold(words, scratch, subject, flat.text, flat.text_node_start[node], flat.text_node_end[node])
-            node = flat.next_text[node]
+        number = element.first_text
+        while number >= 0:
+            node = flat.text_nodes[number]
+            _hold_named(words, scratch, element_name, TEXT, 0, flat.text, node.start, node.end)
+            number = node.next
     if kinds & (1 << SELF):
-        subject = _subject(words, element_name, SELF, 0)
-        _hold(words, scratch, subject, flat.text, flat.text_start[element], flat.text_end[element])
+        _hold_named(words, scratch, element_name, SELF, 0, flat.text, element.text_start, element.text_end)
 
 
 @kernel
-def _subject(words, element_name, kind, name):
-    return find_subject(words, element_name, kind, name) if name >= 0 else np.int32(-1)
+def _hold_named(words, scratch, element_name, kind, name, text, start, end):
+    if name >= 0:
+        subject = find_subject(words, element_name, kind, name)
+        if subject >= 0:
+            _hold(words, scratch, subject, text, start, end)
 
 
 @kernel
 def _hold(words, scratch, subject, text, start, end):
     """Note every test of `subject` that the value text[start:end] satisfies."""
-    operations = words.subject_operations[subject]
+    operations = words.subjects[subject].operations
     if operations & (1 << EXISTS):
         _note(scratch, words.ordered_tests[words.ordered_start[subject * N_OPERATIONS + EXISTS]])
     if operations & (1 << EQUAL_TEXT):
@@ -141,22 +146,28 @@ def _hold(words, scratch, subject, text, start, end):
         if test >= 0:
             _note(scratch, test)
     if operations & (1 << UNEQUAL_TEXT):
-        for i in range(*_tests(words, subject, UNEQUAL_TEXT)):
-            test = words.ordered_tests[i]
-            if not _has_text(words, test, text, start, end):
-                _note(scratch, test)
+        first, last = _tests(words, subject, UNEQUAL_TEXT)
+        for i in range(first, last):
+            if not _has_text(words, words.ordered_tests[i], text, start, end):
+                _note(scratch, words.ordered_tests[i])
     if operations & NUMERIC_BITS:
         _hold_numeric(words, scratch, subject, parse_number(text, start, end))
     if operations & FIRST_ONLY_BITS and scratch.seen_stamp[subject] != scratch.state[STAMP]:
         scratch.seen_stamp[subject] = scratch.state[STAMP]
-        for i in range(*_tests(words, subject, CONTAINS)):
-            if _find_text(words, words.ordered_tests[i], text, start, end):
-                _note(scratch, words.ordered_tests[i])
-        for i in range(*_tests(words, subject, STARTS_WITH)):
-            test = words.ordered_tests[i]
-            length = words.test_text_start[test + 1] - words.test_text_start[test]
-            if _has_text(words, test, text, start, min(end, start + length)):
-                _note(scratch, test)
+        _hold_parts(words, scratch, subject, text, start, end)
+
+
+@kernel
+def _hold_parts(words, scratch, subject, text, start, end):
+    first, last = _tests(words, subject, CONTAINS)
+    for i in range(first, last):
+        if _find_text(words, words.ordered_tests[i], text, start, end):
+            _note(scratch, words.ordered_tests[i])
+    first, last = _tests(words, subject, STARTS_WITH)
+    for i in range(first, last):
+        test = words.tests[words.ordered_tests[i]]
+        if _has_text(words, words.ordered_tests[i], text, start, min(end, start + test.text_end - test.text_start)):
+            _note(scratch, words.ordered_tests[i])
 
 
 @kernel
@@ -175,66 +186,71 @@ def _tests(words, subject, operation):
 
 @kernel
 def _hold_numeric(words, scratch, subject, number):
-    tests, numbers = words.ordered_tests, words.test_number
-    start, end = _tests(words, subject, UNEQUAL)
-    for i in range(start, end):
-        if numbers[tests[i]] != number:
-            _note(scratch, tests[i])
-    if np.isnan(number):
-        return
-    start, end = _tests(words, subject, EQUAL)
-    place = _first_not_less(tests, numbers, start, end, number)
-    if place < end and numbers[tests[place]] == number:
-        _note(scratch, tests[place])
-    for operation in (LESS, LESS_EQUAL):
-        start, end = _tests(words, subject, operation)
-        i = end - 1
-        while i >= start and (number < numbers[tests[i]] or (operation == LESS_EQUAL and number == numbers[tests[i]])):
-            _note(scratch, tests[i])
-            i -= 1
-    for operation in (GREATER, GREATER_EQUAL):
-        start, end = _tests(words, subject, operation)
-        i = start
-        while i < end and (number > numbers[tests[i]] or (operation == GREATER_EQUAL and number == numbers[tests[i]])):
-            _note(scratch, tests[i])
-            i += 1
-
-
-@kernel
-def _first_not_less(tests, numbers, start, end, number):
-    while start < end:
-        middle = (start + end) // 2
-        if numbers[tests[middle]] < number:
-            start = middle + 1
+    """Note the numeric tests; each list is walked from the end where its satisfied tests are."""
+    tests = words.ordered_tests
+    for operation in range(EQUAL, GREATER_EQUAL + 1):
+        first, last = _tests(words, subject, operation)
+        if operation == UNEQUAL:
+            for i in range(first, last):
+                if words.tests[tests[i]].number != number:
+                    _note(scratch, tests[i])
+        elif operation == EQUAL:
+            i = _first_not_less(words, first, last, number)
+            if i < last and words.tests[tests[i]].number == number:
+                _note(scratch, tests[i])
+        elif operation == LESS or operation == LESS_EQUAL:
+            i = last - 1
+            while i >= first and _in_order(number, operation == LESS_EQUAL, words.tests[tests[i]].number):
+                _note(scratch, tests[i])
+                i -= 1
         else:
-            end = middle
-    return start
+            i = first
+            while i < last and _in_order(words.tests[tests[i]].number, operation == GREATER_EQUAL, number):
+                _note(scratch, tests[i])
+                i += 1
 
 
 @kernel
-def _has_text(words, test, text, start, end):
-    return same_bytes(words.test_text, words.test_text_start[test], words.test_text_start[test + 1], text, start, end)
+def _in_order(small, may_be_equal, large):
+    return small < large or (may_be_equal and small == large)
+
+
+@kernel
+def _first_not_less(words, first, last, number):
+    while first < last:
+        middle = (first + last) // 2
+        if words.tests[words.ordered_tests[middle]].number < number:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@kernel
+def _has_text(words, number, text, start, end):
+    test = words.tests[number]
+    return same_bytes(words.test_text, test.text_start, test.text_end, text, start, end)
 
 
 @kernel
 def _find_equal(words, subject, text, start, end):
     mask = np.uint64(len(words.equal_slots) - 1)
-    place = hash_bytes(text, start, end, mix(SEED, subject)) & mask
+    place = text_hash(text, start, end, subject) & mask
     while words.equal_slots[place] >= 0:
-        test = words.equal_slots[place]
-        if words.test_subject[test] == subject and _has_text(words, test, text, start, end):
-            return test
+        number = words.equal_slots[place]
+        if words.tests[number].subject == subject and _has_text(words, number, text, start, end):
+            break
         place = (place + np.uint64(1)) & mask
-    return np.int32(-1)
+    return words.equal_slots[place]
 
 
 @kernel
-def _find_text(words, test, text, start, end):
+def _find_text(words, number, text, start, end):
     """Whether text[start:end] contains the test's text, which is never empty."""
-    wanted_start, wanted_end = words.test_text_start[test], words.test_text_start[test + 1]
-    length = wanted_end - wanted_start
-    first = words.test_text[wanted_start]
+    test = words.tests[number]
+    length = test.text_end - test.text_start
+    first = words.test_text[test.text_start]
     for i in range(start, end - length + 1):
-        if text[i] == first and same_bytes(words.test_text, wanted_start, wanted_end, text, i, i + length):
+        if text[i] == first and same_bytes(words.test_text, test.text_start, test.text_end, text, i, i + length):
             return True
     return False

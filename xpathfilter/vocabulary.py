@@ -15,50 +15,54 @@ which tests it satisfies: equality through a hash table, order through sorted co
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sievecore.breathing import breathing
 from sievecore.hashing import SEED, hash_bytes, mix, new_slots
 from sievecore.jit import kernel
+from sievecore.tables import columns
 from xpathfilter.plan import ANY_NAME, TRUE, Combination, ElementName, Operation, PathStep, Subject, ValueTest
 from xpathfilter.programs import Program, read_program, waking_leaves, write_program
 
-__all__ = ["N_OPERATIONS", "Vocabulary", "Words", "find_name", "find_subject", "read_record", "same_bytes"]
+__all__ = ["N_OPERATIONS", "Vocabulary", "Words", "find_name", "find_subject", "read_record", "same_bytes", "text_hash"]
 
 N_OPERATIONS = len(Operation)
+TEXT_OPERATIONS = (Operation.EQUAL_TEXT, Operation.UNEQUAL_TEXT, Operation.CONTAINS, Operation.STARTS_WITH)
+
+
+NAME = columns("start", "middle", "end", "subject_kinds", "plain_record", "unwoken_start", "unwoken_end")
+"""Uri is text[start:middle], local name text[middle:end]; bit k of `subject_kinds`: there are subjects of kind k;
+`plain_record` is the record without a condition, or -1; unwoken records are evaluated whatever holds."""
+
+SUBJECT = columns("element", "kind", "name", "operations")
+"""Bit k of `operations`: some test uses operation k."""
+
+TEST = columns(
+    "subject", "operation", "text_start", "text_end", "single_record", "woken_start", "woken_end", number=np.float64
+)
+"""`single_record` is the record that is this test alone, or -1; woken records are evaluated once the test holds."""
+
+RECORD = columns("name", "program_start", "program_end")
 
 
 class Words(NamedTuple):
-    """A frozen vocabulary. `x_start` arrays slice: those of x number i are [x_start[i], x_start[i + 1])."""
+    """A frozen vocabulary."""
 
-    name_text: np.ndarray  # uri and local name of each name, one after the other
-    name_start: np.ndarray
-    name_uri_length: np.ndarray
+    names: np.ndarray
+    name_text: np.ndarray
     name_slots: np.ndarray
-    name_subjects: np.ndarray  # bit k: some subject of this element name is of kind k
-    subject_element: np.ndarray
-    subject_kind: np.ndarray
-    subject_name: np.ndarray
+    subjects: np.ndarray
     subject_slots: np.ndarray
-    subject_operations: np.ndarray  # bit k: some test of this subject uses operation k
-    test_subject: np.ndarray
-    test_operation: np.ndarray
-    test_number: np.ndarray
+    tests: np.ndarray
     test_text: np.ndarray
-    test_text_start: np.ndarray
-    equal_slots: np.ndarray  # tests of EQUAL_TEXT, by subject and text
-    ordered_start: np.ndarray  # by subject * N_OPERATIONS + operation
+    equal_slots: np.ndarray  # the tests of EQUAL_TEXT, by subject and text
+    ordered_start: np.ndarray  # of subject * N_OPERATIONS + operation: its tests
     ordered_tests: np.ndarray  # ascending by number
-    record_name: np.ndarray
-    program_start: np.ndarray
+    records: np.ndarray
     program: np.ndarray
-    plain_record: np.ndarray  # of a name: its record without a condition, or -1
-    single_record: np.ndarray  # of a test: the record that is this test alone, or -1
-    woken_start: np.ndarray  # of a test: the records to evaluate once it holds
     woken_records: np.ndarray
-    unwoken_start: np.ndarray  # of a name: the records to evaluate whatever holds
     unwoken_records: np.ndarray
 
 
@@ -90,49 +94,50 @@ class Vocabulary:
 
     def freeze(self) -> Words:
         """The arrays for kernels."""
-        n_names, n_subjects, n_tests = len(self.names), len(self.subjects), len(self.tests)
-        name_text, name_bounds = _joined(part for name in self.names for part in (name.uri, name.local))
-        subjects = np.array(list(self.subjects), np.int32).reshape(n_subjects, 3)
-        tests = list(breathing(self.tests))
-        test_subject = np.array([subject for subject, _, _ in tests], np.int32)
-        test_operation = np.array([operation for _, operation, _ in tests], np.int32)
-        constants = [constant for _, _, constant in tests]
-        numbers = np.array([c if isinstance(c, float) else np.nan for c in constants], np.float64)
-        test_text, test_text_start = _joined(c if isinstance(c, str) else "" for c in constants)
-        programs = [program for _, program in breathing(self.records)]
-        record_name = np.array([element for element, _ in self.records], np.int32)
         plain, single, woken, unwoken = self._reached()
+        names, name_text = self._freeze_names(plain, unwoken)
+        tests, test_text = self._freeze_tests(single, woken)
+        subjects = _table(SUBJECT, len(self.subjects), zip(*self.subjects, strict=True))
+        subjects["operations"] = _bit_union(tests["subject"], tests["operation"], len(subjects))
+        names["subject_kinds"] = _bit_union(subjects["element"], subjects["kind"], len(names))
+        order = tests["subject"].astype(np.int64) * N_OPERATIONS + tests["operation"]
+        programs = [program for _, program in self.records]
+        bounds = _offsets(map(len, programs))
         words = Words(
+            names=names,
             name_text=name_text,
-            name_start=name_bounds[::2].copy(),
-            name_uri_length=(name_bounds[1::2] - name_bounds[:-1:2]).astype(np.int32),
-            name_slots=new_slots(n_names),
-            name_subjects=_bit_union(subjects[:, 0], subjects[:, 1], n_names),
-            subject_element=subjects[:, 0].copy(),
-            subject_kind=subjects[:, 1].copy(),
-            subject_name=subjects[:, 2].copy(),
-            subject_slots=new_slots(n_subjects),
-            subject_operations=_bit_union(test_subject, test_operation, n_subjects),
-            test_subject=test_subject,
-            test_operation=test_operation,
-            test_number=numbers,
+            name_slots=new_slots(len(names)),
+            subjects=subjects,
+            subject_slots=new_slots(len(subjects)),
+            tests=tests,
             test_text=test_text,
-            test_text_start=test_text_start,
-            equal_slots=new_slots(int(np.count_nonzero(test_operation == Operation.EQUAL_TEXT))),
-            ordered_start=_starts(test_subject * N_OPERATIONS + test_operation, n_subjects * N_OPERATIONS),
-            ordered_tests=np.lexsort((numbers, test_subject * N_OPERATIONS + test_operation)).astype(np.int32),
-            record_name=record_name,
-            program_start=_offsets(map(len, programs)),
-            program=np.array([word for program in programs for word in program], np.int32),
-            plain_record=_lookup(plain, n_names),
-            single_record=_lookup(single, n_tests),
-            woken_start=_starts([key for key, _ in woken], n_tests),
+            equal_slots=new_slots(int(np.count_nonzero(tests["operation"] == Operation.EQUAL_TEXT))),
+            ordered_start=_offsets(np.bincount(order, minlength=len(subjects) * N_OPERATIONS)),
+            ordered_tests=np.lexsort((tests["number"], order)).astype(np.int32),
+            records=_table(RECORD, len(programs), [[name for name, _ in self.records], bounds[:-1], bounds[1:]]),
+            program=np.array([word for program in breathing(programs) for word in program], np.int32),
             woken_records=np.array([record for _, record in sorted(woken)], np.int32),
-            unwoken_start=_starts([key for key, _ in unwoken], n_names),
             unwoken_records=np.array([record for _, record in sorted(unwoken)], np.int32),
         )
         _fill_slots(words, int(Operation.EQUAL_TEXT))
         return words
+
+    def _freeze_names(self, plain: dict[int, int], unwoken: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+        text, bounds = _joined(part for name in self.names for part in (name.uri, name.local))
+        table = _table(NAME, len(self.names), [bounds[:-1:2], bounds[1::2], bounds[2::2]])
+        table["plain_record"] = _lookup(plain, len(table))
+        table["unwoken_start"], table["unwoken_end"] = _slices(unwoken, len(table))
+        return table, text
+
+    def _freeze_tests(self, single: dict[int, int], woken: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+        constants = [constant for _, _, constant in self.tests]
+        text, bounds = _joined(constant if isinstance(constant, str) else "" for constant in constants)
+        subjects, operations = [test[0] for test in self.tests], [test[1] for test in self.tests]
+        table = _table(TEST, len(constants), [subjects, operations, bounds[:-1], bounds[1:]])
+        table["number"] = [constant if isinstance(constant, float) else np.nan for constant in constants]
+        table["single_record"] = _lookup(single, len(table))
+        table["woken_start"], table["woken_end"] = _slices(woken, len(table))
+        return table, text
 
     def _reached(self) -> tuple[dict[int, int], dict[int, int], list[tuple[int, int]], list[tuple[int, int]]]:
         """How an element finds each record: by its name, by one test, by any of some tests, or never directly."""
@@ -154,31 +159,37 @@ class Vocabulary:
 
 def read_record(words: Words, record: int) -> PathStep:
     """The name and condition a record stands for, as a step (its axis is not the record's to know)."""
-    program = words.program[words.program_start[record] : words.program_start[record + 1]].tolist()
+    name, start, end = words.records[record].tolist()
+    program = words.program[start:end].tolist()
     condition = read_program(program, lambda test: _read_test(words, test)) if program else TRUE
-    return PathStep(False, _read_name(words, int(words.record_name[record])), condition)
+    return PathStep(False, _read_name(words, name), condition)
 
 
-def _read_test(words: Words, test: int) -> ValueTest:
-    subject = int(words.test_subject[test])
-    kind = Subject(int(words.subject_kind[subject]))
-    operation = Operation(int(words.test_operation[test]))
-    named = kind in (Subject.ATTRIBUTE, Subject.CHILD)
+def _read_test(words: Words, number: int) -> ValueTest:
+    test = words.tests[number]
+    _, kind, name, _ = words.subjects[test["subject"]].tolist()
+    operation = Operation(int(test["operation"]))
     constant: str | float | None = None
-    if operation in (Operation.EQUAL_TEXT, Operation.UNEQUAL_TEXT, Operation.CONTAINS, Operation.STARTS_WITH):
-        start, end = words.test_text_start[test : test + 2].tolist()
-        constant = words.test_text[start:end].tobytes().decode()
-    elif operation != Operation.EXISTS:
-        constant = float(words.test_number[test])
-    name = _read_name(words, int(words.subject_name[subject])) if named else None
-    return ValueTest(kind, name, operation, constant)
+    if operation in TEXT_OPERATIONS:
+        constant = words.test_text[test["text_start"] : test["text_end"]].tobytes().decode()
+    elif operation is not Operation.EXISTS:
+        constant = float(test["number"])
+    named = kind in (Subject.ATTRIBUTE, Subject.CHILD)
+    return ValueTest(Subject(kind), _read_name(words, name) if named else None, operation, constant)
 
 
-def _read_name(words: Words, name: int) -> ElementName:
-    start, end = words.name_start[name : name + 2].tolist()
-    middle = start + int(words.name_uri_length[name])
+def _read_name(words: Words, number: int) -> ElementName:
+    start, middle, end = words.names[number].tolist()[:3]
     text = words.name_text
     return ElementName(text[start:middle].tobytes().decode(), text[middle:end].tobytes().decode())
+
+
+def _table(dtype: np.dtype, n_rows: int, columns: Iterable[Any]) -> np.ndarray:
+    """A structured array whose first columns are given."""
+    table = np.zeros(n_rows, dtype)
+    for name, column in zip(dtype.names or (), columns, strict=False):
+        table[name] = column
+    return table
 
 
 def _joined(texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -191,15 +202,15 @@ def _offsets(lengths: Iterable[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(np.fromiter(lengths, np.int64))]).astype(np.int64)
 
 
-def _starts(keys: object, n_keys: int) -> np.ndarray:
-    """Where each key's entries start, once entries are sorted by key."""
-    counts = np.bincount(np.asarray(keys, np.int64), minlength=n_keys)
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+def _slices(pairs: list[tuple[int, int]], n_keys: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the pairs of each key start and end, once they are sorted."""
+    bounds = _offsets(np.bincount(np.array([key for key, _ in pairs], np.int64), minlength=n_keys))
+    return bounds[:-1], bounds[1:]
 
 
 def _bit_union(keys: np.ndarray, bits: np.ndarray, n_keys: int) -> np.ndarray:
     union = np.zeros(n_keys, np.int32)
-    np.bitwise_or.at(union, keys, np.left_shift(1, bits).astype(np.int32))
+    np.bitwise_or.at(union, keys, np.left_shift(1, bits))
     return union
 
 
@@ -212,18 +223,17 @@ def _lookup(pairs: dict[int, int], n_keys: int) -> np.ndarray:
 @kernel
 def _fill_slots(words, equal_text):
     """Enter names, subjects and text equalities into their hash tables."""
-    for name in range(len(words.name_uri_length)):
-        start, end = words.name_start[name], words.name_start[name + 1]
-        middle = start + words.name_uri_length[name]
-        _enter(words.name_slots, name_hash(words.name_text, start, middle, words.name_text, middle, end), name)
-    for subject in range(len(words.subject_kind)):
-        element, kind = words.subject_element[subject], words.subject_kind[subject]
-        _enter(words.subject_slots, _subject_hash(element, kind, words.subject_name[subject]), subject)
-    for test in range(len(words.test_subject)):
-        if words.test_operation[test] == equal_text:
-            start, end = words.test_text_start[test], words.test_text_start[test + 1]
-            place = hash_bytes(words.test_text, start, end, mix(SEED, words.test_subject[test]))
-            _enter(words.equal_slots, place, test)
+    text = words.name_text
+    for i in range(len(words.names)):
+        name = words.names[i]
+        _enter(words.name_slots, _name_hash(text, name.start, name.middle, text, name.middle, name.end), i)
+    for i in range(len(words.subjects)):
+        subject = words.subjects[i]
+        _enter(words.subject_slots, _subject_hash(subject.element, subject.kind, subject.name), i)
+    for i in range(len(words.tests)):
+        test = words.tests[i]
+        if test.operation == equal_text:
+            _enter(words.equal_slots, text_hash(words.test_text, test.text_start, test.text_end, test.subject), i)
 
 
 @kernel
@@ -235,13 +245,19 @@ def _enter(slots, place, value):
 
 
 @kernel
-def name_hash(uri, uri_start, uri_end, local, local_start, local_end):
+def _name_hash(uri, uri_start, uri_end, local, local_start, local_end):
     return hash_bytes(local, local_start, local_end, hash_bytes(uri, uri_start, uri_end, SEED))
 
 
 @kernel
 def _subject_hash(element, kind, name):
     return mix(mix(SEED, element), kind * np.int64(1 << 32) + name)
+
+
+@kernel
+def text_hash(text, start, end, subject):
+    """Where a test for this text begins to be looked for in `equal_slots`."""
+    return hash_bytes(text, start, end, mix(SEED, subject))
 
 
 @kernel
@@ -259,17 +275,15 @@ def same_bytes(left, left_start, left_end, right, right_start, right_end):
 def find_name(words, uri, uri_start, uri_end, local, local_start, local_end):
     """The number of the name {uri}local, or -1."""
     mask = np.uint64(len(words.name_slots) - 1)
-    place = name_hash(uri, uri_start, uri_end, local, local_start, local_end) & mask
+    place = _name_hash(uri, uri_start, uri_end, local, local_start, local_end) & mask
     while words.name_slots[place] >= 0:
-        name = words.name_slots[place]
-        start, end = words.name_start[name], words.name_start[name + 1]
-        middle = start + words.name_uri_length[name]
-        if same_bytes(words.name_text, start, middle, uri, uri_start, uri_end) and same_bytes(
-            words.name_text, middle, end, local, local_start, local_end
+        name = words.names[words.name_slots[place]]
+        if same_bytes(words.name_text, name.middle, name.end, local, local_start, local_end) and same_bytes(
+            words.name_text, name.start, name.middle, uri, uri_start, uri_end
         ):
-            return name
+            break
         place = (place + np.uint64(1)) & mask
-    return np.int32(-1)
+    return words.name_slots[place]
 
 
 @kernel
@@ -278,12 +292,8 @@ def find_subject(words, element, kind, name):
     mask = np.uint64(len(words.subject_slots) - 1)
     place = _subject_hash(element, kind, name) & mask
     while words.subject_slots[place] >= 0:
-        subject = words.subject_slots[place]
-        if (
-            words.subject_element[subject] == element
-            and words.subject_kind[subject] == kind
-            and words.subject_name[subject] == name
-        ):
-            return subject
+        subject = words.subjects[words.subject_slots[place]]
+        if subject.element == element and subject.kind == kind and subject.name == name:
+            break
         place = (place + np.uint64(1)) & mask
-    return np.int32(-1)
+    return words.subject_slots[place]

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from xpathfilter.numbers import parse_number
+from xpathfilter.xpath_numbers import parse_number
 
 pytestmark = pytest.mark.kernels
 
@@ -74,7 +74,9 @@ def test_bytes_outside_the_range_are_not_read() -> None:
 
 
 digits = st.text("0123456789", max_size=32)
-exponents = st.builds(str.__add__, st.sampled_from(["e", "E", "e-", "e+", "E-"]), st.text("0123456789", max_size=8))
+exponents = st.builds(
+    str.__add__, st.sampled_from(["e", "E", "e-", "e+", "E-"]), st.text("0123456789", max_size=8)
+)
 numbers = st.builds(
     "{}{}{}{}{}{}".format,
     st.sampled_from(["", " ", "\t\n"]),

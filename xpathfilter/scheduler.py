@@ -1,0 +1,266 @@
+"""Many documents, many threads: the three published ways to share the work, in one loop.
+
+An event is a document on its way. Its state is a cell that threads move by compare-and-swap:
+
+    AVAILABLE ──▶ PARSING ──▶ MATCHING ──▶ FINISHED (no task is left to take; its leader may still be merging)
+       a thread leads it   tasks are out    whoever takes no task any more moves it on
+
+    me-ip   every thread leads events of its own                                 throughput
+    se-cp   one thread leads, one event at a time; all others join it            latency of one event
+    me-cp   a thread joins the first event it meets that has tasks, up to 16 threads an event,
+            leads the first available one, and waits with one that is being parsed if there is nothing else
+
+The leader parses, runs phase 1 on the largest segment and lets its tasks out; it matches the smaller segments alone,
+takes tasks like everybody, waits until all who joined have left, merges what they found, and writes the result.
+A joiner walks with a walker of its own. Who finds no task left leaves: the crew of an event counts down to its leader.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sievecore.atomics import atomic_load, atomic_store, compare_and_swap, fetch_add
+from sievecore.jit import kernel
+from sievecore.scratch import ScratchPool
+from sievecore.snapshots import Layer, Snapshot
+from xpathfilter.document import DocumentLimits, parse_document
+from xpathfilter.errors import DocumentError
+from xpathfilter.flatten import FlatDocument, flatten, new_flat_document
+from xpathfilter.segment import WHOLE_BLOCKS, Segment, SegmentScratch
+from xpathfilter.terminals import absorb_found
+
+__all__ = ["MODES", "match_alone", "match_events"]
+
+AVAILABLE, PARSING, MATCHING, FINISHED = range(4)
+LEADING, JOINED, NOTHING = range(3)
+
+MAX_CREW = 16
+PAIRS_PER_TASK = 32
+SPINS = 4000
+NAP_SECONDS = 50e-6
+
+
+class Mode(NamedTuple):
+    """What threads may do; the first thread may always lead."""
+
+    all_lead: bool
+    join: bool
+
+
+MODES = {"me-ip": Mode(True, False), "se-cp": Mode(False, True), "me-cp": Mode(True, True)}
+
+Result = np.ndarray | DocumentError
+
+flat_documents: ScratchPool[FlatDocument] = ScratchPool(new_flat_document)
+
+
+def match_alone(snapshot: Snapshot[Segment], document: Any, limits: DocumentLimits) -> np.ndarray:
+    """The plain sequential algorithm for one document."""
+    root = parse_document(document, limits)
+    flat = flatten(root, flat_documents.take(), limits.max_depth)
+    found = [layer.segment.match(root, flat, layer.alive) for layer in snapshot.layers]
+    flat_documents.give_back(flat)
+    return _sorted(found)
+
+
+def _sorted(found: list[np.ndarray]) -> np.ndarray:
+    """The results of all layers as one; layers may have ids in between each other's."""
+    if len(found) == 1:
+        return found[0]
+    return np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
+
+
+def match_events(
+    snapshot: Snapshot[Segment], documents: Sequence[Any], limits: DocumentLimits, mode: str, threads: int | None
+) -> list[Result]:
+    """The result of each document, or why it has none."""
+    n_threads = threads or os.cpu_count() or 1
+    if n_threads == 1 or not snapshot.layers:
+        return [_or_error(lambda document=document: match_alone(snapshot, document, limits)) for document in documents]
+    return _Events(snapshot, documents, limits, MODES[mode]).match(n_threads)
+
+
+def _or_error(match: Callable[[], np.ndarray]) -> Result:
+    try:
+        return match()
+    except DocumentError as error:
+        return error
+
+
+class _Work(NamedTuple):
+    """What the leader of an event shares with those who join it."""
+
+    scratch: SegmentScratch
+    partial: list[SegmentScratch]
+
+
+class _Events:
+    """The events of one call and the threads that work on them."""
+
+    def __init__(
+        self, snapshot: Snapshot[Segment], documents: Sequence[Any], limits: DocumentLimits, mode: Mode
+    ) -> None:
+        self._base: Layer[Segment] = snapshot.layers[0]
+        self._others = snapshot.layers[1:]
+        self._documents = documents
+        self._limits = limits
+        self._mode = mode
+        self._states = np.zeros(len(documents), np.int64)
+        self._crews = np.zeros(len(documents), np.int64)
+        self._work: list[_Work | None] = [None] * len(documents)
+        self._results: list[Any] = [None] * len(documents)
+        self._failure: BaseException | None = None
+
+    def match(self, n_threads: int) -> list[Result]:
+        helpers = [threading.Thread(target=self._run, args=(self._mode.all_lead,)) for _ in range(n_threads - 1)]
+        for helper in helpers:
+            helper.start()
+        self._run(may_lead=True)
+        for helper in helpers:
+            helper.join()
+        if self._failure is not None:
+            raise self._failure
+        return self._results
+
+    def _run(self, may_lead: bool) -> None:
+        """What each thread does."""
+        position, n_events = 0, len(self._documents)
+        try:
+            while position < n_events and self._failure is None:
+                event, role, position = next_event(self._states, self._crews, position, self._mode.join, may_lead)
+                if role == LEADING:
+                    self._lead(event)
+                elif role == JOINED:
+                    self._join(event)
+                elif may_lead:
+                    return
+                else:
+                    self._wait()
+        except BaseException as failure:
+            self._failure = failure
+
+    def _lead(self, event: int) -> None:
+        try:
+            root = parse_document(self._documents[event], self._limits)
+            flat = flatten(root, flat_documents.take(), self._limits.max_depth)
+        except DocumentError as error:
+            self._results[event] = error
+            self._disband(event)
+            return
+        segment = self._base.segment
+        work = self._work[event] = _Work(segment.scratches.take(), [])
+        shared = self._mode.join and not segment.is_deep(flat)
+        segment.prepare(flat, work.scratch, PAIRS_PER_TASK if shared else WHOLE_BLOCKS)
+        if shared:
+            open_tasks(self._states, event)
+        found = [layer.segment.match(root, flat, layer.alive) for layer in self._others]
+        segment.walk(flat, work.scratch)
+        self._disband(event)
+        for scratch in work.partial:
+            absorb_found(work.scratch.walker, scratch.walker)
+            segment.scratches.give_back(scratch)
+        found.append(segment.results(root, work.scratch, self._base.alive))
+        self._results[event] = _sorted(found)
+        self._work[event] = None
+        segment.scratches.give_back(work.scratch)
+        flat_documents.give_back(flat)
+
+    def _disband(self, event: int) -> None:
+        """Let nobody join any more, and wait for those who did."""
+        while not finish(self._states, self._crews, event):
+            self._check()
+            self._wait()
+
+    def _join(self, event: int) -> None:
+        while not has_tasks(self._states, event):
+            self._check()
+            self._wait()
+        work, segment = self._work[event], self._base.segment
+        if work is not None and self._states[event] == MATCHING:
+            scratch = segment.scratches.take()
+            segment.algorithm.match(segment.families, work.scratch.records, scratch.walker, work.scratch.next_task)
+            work.partial.append(scratch)
+        leave(self._states, self._crews, event)
+
+    def _check(self) -> None:
+        """Stop waiting for a thread that has failed."""
+        if self._failure is not None:
+            raise self._failure
+
+    @staticmethod
+    def _wait() -> None:
+        time.sleep(NAP_SECONDS)
+
+
+@kernel
+def next_event(states, crews, position, may_join, may_lead):
+    """What to do next: (event, LEADING or JOINED or NOTHING, the first event that is not finished)."""
+    parsing = -1
+    event = position
+    while event < len(states):
+        state = atomic_load(states, event)
+        if state == FINISHED:
+            if event == position:
+                position += 1
+        elif state == AVAILABLE:
+            if not may_lead:
+                break
+            if compare_and_swap(states, event, AVAILABLE, PARSING):
+                atomic_store(crews, event, 1)
+                return event, LEADING, position
+            continue
+        elif may_join and state == MATCHING and _join_crew(crews, event):
+            return event, JOINED, position
+        elif may_join and state == PARSING and parsing < 0:
+            parsing = event
+        event += 1
+    if parsing >= 0 and _join_crew(crews, parsing):
+        return parsing, JOINED, position
+    return -1, NOTHING, position
+
+
+@kernel
+def _join_crew(crews, event):
+    """Add a thread to a crew that still has a leader and room."""
+    while True:
+        n_threads = atomic_load(crews, event)
+        if n_threads < 1 or n_threads >= MAX_CREW:
+            return False
+        if compare_and_swap(crews, event, n_threads, n_threads + 1):
+            return True
+
+
+@kernel
+def open_tasks(states, event):
+    """PARSING is over: tasks can be taken."""
+    atomic_store(states, event, MATCHING)
+
+
+@kernel
+def has_tasks(states, event):
+    """Spin for a while until the event is no longer being parsed; return whether it is not."""
+    for _ in range(SPINS):
+        if atomic_load(states, event) != PARSING:
+            return True
+    return False
+
+
+@kernel
+def leave(states, crews, event):
+    """Move the event on, since no task was left, and leave its crew."""
+    compare_and_swap(states, event, MATCHING, FINISHED)
+    fetch_add(crews, event, -1)
+
+
+@kernel
+def finish(states, crews, event):
+    """For the leader: move the event on, and disband the crew. Return False while others are at work."""
+    atomic_store(states, event, FINISHED)
+    for _ in range(SPINS):
+        if compare_and_swap(crews, event, 1, 0):
+            return True
+    return False

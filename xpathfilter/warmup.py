@@ -1,0 +1,44 @@
+"""Compile every kernel now, so that nobody's first document waits for it.
+
+    python -m xpathfilter.warmup        after installing; later processes find the machine code on disk
+
+A process that finds it there needs well under two seconds to its first match; one that does not, because it
+was never compiled or could not be written, compiles on first use unless `warm_up` was called before.
+"""
+
+import time
+
+from xpathfilter.algorithms import ALGORITHMS
+from xpathfilter.index import XPathIndex
+from xpathfilter.scheduler import MODES
+
+__all__ = ["warm_up"]
+
+EXPRESSIONS = [
+    "//a[@x='1']/b",
+    "/a[@y > 2][not(contains(., 'z'))]//c[b = 'q']/text()",
+    "//a or not(//p:b)",
+    "//b[last()]",
+]
+DOCUMENT = "<a x='1' y='3'>t<b>q</b><c>v<b>q</b></c></a>"
+LEVELS = 70
+
+
+def warm_up() -> None:
+    """Run every kernel once on a small index."""
+    deep = "<a>" * LEVELS + "</a>" * LEVELS
+    for algorithm in ALGORITHMS:
+        index = XPathIndex(algorithm)
+        ids = index.add_many(EXPRESSIONS, {"p": "urn:p"})
+        for mode in MODES:
+            index.match_many([DOCUMENT, deep], mode=mode, threads=2)
+        index.match(DOCUMENT)
+        index.explain(int(ids[0]), DOCUMENT)
+        index.remove(index.add("//d"))
+        index.merge()
+
+
+if __name__ == "__main__":
+    started = time.perf_counter()
+    warm_up()
+    print(f"kernels are ready ({time.perf_counter() - started:.1f} s)")
