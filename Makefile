@@ -68,7 +68,7 @@ bench: env ## measure, with checked answers
 	@$(IN_VENV) -m benchmarks
 
 bench-10m: env ## measure with ten million subscriptions (needs time and memory)
-	@$(IN_VENV) -m benchmarks --subscriptions 10000000
+	@$(IN_VENV) -m benchmarks --ten-million --json build/bench-10m.json
 
 clean: ## delete the environment and everything generated, compiled kernels included
 	@echo "Deleting $(VENV), caches and build output"

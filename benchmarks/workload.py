@@ -3,13 +3,13 @@
     schema ─▶ random walk from the root ─▶ //story/*/quote//person[@born=7]        expressions()
           └─▶ random expansion          ─▶ <dispatch id="3"><story>…               documents()
 
-The conventions are those of the XPath filtering literature (YFilter's generators), with its usual numbers. A
-walk goes at most ten levels down and ends at a leaf. Each step is `//` with probability .6, and then skips some
-of the levels that are left; it is `*` with probability .2, and asks for a value of an attribute, 1 to 20, with
-.2. Expressions are distinct, and the first n are the same whatever comes after them. A document has at most ten
-levels, repeats at most three times, and the same name at most three times on a path; an attribute is there with
-probability .25. That gives documents of 135 elements in 4.5 KB, of which one matches 5% of a hundred thousand
-subscriptions and 2% of a million.
+The conventions are those of the XPath filtering literature (YFilter's generators), with its usual numbers.
+A walk goes at most ten levels down and ends at a leaf. Each step is `//` with probability .6, and then skips
+some of the levels that are left; it is `*` with probability .2, and asks for a value of an attribute, 1 to
+20, with .2. Expressions are distinct, and the first n are the same whatever comes after them. A document has
+at most ten levels, repeats at most three times, and the same name at most three times on a path; an attribute
+is there with probability .25. That gives documents of 135 elements in 4.5 KB, of which one matches 5% of a
+hundred thousand subscriptions and 2% of a million.
 
     python -m benchmarks.workload 1000         prints the first thousand expressions
 """

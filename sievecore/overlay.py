@@ -10,7 +10,8 @@ rebuilt a few times on its way down, and a document is matched against a handful
 dead is rebuilt alone. Merging runs in a thread that lives only while there is something to merge. It builds the new
 layer beside the old ones and switches them under the lock, taking along what was removed meanwhile.
 
-The lock is held by updates only. Who matches takes `snapshot` and needs no lock.
+The lock is held by updates only. Who matches takes `snapshot` and needs no lock. Each update ends with a breath, so
+that a stream of them does not keep the GIL from those who match.
 """
 
 import threading
@@ -19,6 +20,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from sievecore.breathing import breathe
 from sievecore.snapshots import Layer, SegmentType, Snapshot
 
 __all__ = ["Draft", "Overlay"]
@@ -69,6 +71,7 @@ class Overlay(Generic[DraftType, SegmentType]):
             if self._n_drafted == DRAFT_SIZE:
                 self._retire_draft()
                 self._start_merging()
+        breathe()
         return subscription_id
 
     def take_ids(self, n: int) -> np.ndarray:
@@ -91,6 +94,7 @@ class Overlay(Generic[DraftType, SegmentType]):
             if not len(missing):
                 self._switch(snapshot)
                 self._start_merging()
+        breathe()
         return missing
 
     def merge_all(self) -> None:

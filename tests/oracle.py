@@ -51,9 +51,8 @@ def disagreements(
 ) -> dict[str, str]:
     """What is wrong about a result: the expressions that were missed, or found though they do not match."""
     given, right = set(map(int, found)), set(matching(subscriptions, document, namespaces))
-    unknown = {f"subscription {number}": "unknown" for number in given - set(subscriptions)}
     missed = {subscriptions[number]: "missed" for number in right - given}
-    return unknown | missed | {subscriptions[number]: "wrong" for number in given & set(subscriptions) - right}
+    return missed | {subscriptions.get(number, str(number)): "wrong" for number in given - right}
 
 
 @functools.lru_cache(1 << 14)

@@ -197,7 +197,8 @@ OTHER_SEPARATORS = _listed("""
 """)
 OTHER_ENDS = _listed("""
     /@*   /node()   /comment()   //comment()   /processing-instruction()   /namespace::p   /..   /.
-    /@x/..   //.   /descendant-or-self::node()   /text()[1]   /@x[. = 1][1]   /@*[. > 0]   /text()/..
+    /@x/a   /text()//b   /@x/..   //.   /descendant-or-self::node()   /text()[1]   /@x[. = 1][1]
+    /@*[. > 0]   /text()/..
 """)
 FUNCTIONS = _listed("""
     count({})   sum({})   string({})   number({})   string-length({})   name({})   local-name({})

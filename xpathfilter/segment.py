@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sievecore.jit import kernel
 from sievecore.scratch import ScratchPool
 from xpathfilter.algorithms import ALGORITHMS, Algorithm, Families, Walker
 from xpathfilter.deep import DeepScratch, new_deep_scratch
@@ -20,6 +21,7 @@ from xpathfilter.flatten import N_LEVELS, FlatDocument
 from xpathfilter.programs import Program, renumbered
 from xpathfilter.records import BLOCK_NODES, OK, RecordScratch, find_records, grown, new_record_scratch
 from xpathfilter.subscribers import (
+    N_PENDING,
     ResultScratch,
     Subscribers,
     accept_formula,
@@ -27,6 +29,7 @@ from xpathfilter.subscribers import (
     new_result_scratch,
     write_ids,
 )
+from xpathfilter.suffix import match_suffix
 from xpathfilter.verifier import Namespaces, holds
 from xpathfilter.vocabulary import Words
 
@@ -41,6 +44,10 @@ class Verified(NamedTuple):
 
     text: str
     namespaces: Namespaces
+
+
+PENDING, RECORDS_FULL = -1, -2
+"""What `match_once` returns in place of a number of ids."""
 
 
 @dataclass(slots=True)
@@ -78,9 +85,25 @@ class Segment:
     def match(self, root: Any, flat: FlatDocument, alive: np.ndarray) -> np.ndarray:
         """The ids of living subscriptions that want the document, ascending."""
         with self.scratches.lend() as scratch:
+            if self.algorithm.merging and not self.is_deep(flat):
+                return self._match_at_once(root, flat, scratch, alive)
             self.prepare(flat, scratch, WHOLE_BLOCKS)
             self.walk(flat, scratch)
             return self.results(root, scratch, alive)
+
+    def _match_at_once(self, root: Any, flat: FlatDocument, scratch: SegmentScratch, alive: np.ndarray) -> np.ndarray:
+        """Both phases in one kernel: a thread that comes back from a kernel may have to wait for the GIL."""
+        n_ids = RECORDS_FULL
+        while n_ids == RECORDS_FULL:
+            code, n_ids = match_once(
+                self.words, self.families, self.subscribers, alive, flat,
+                scratch.records, scratch.walker, scratch.results, scratch.next_task,
+            )
+            if code != OK:
+                scratch.records = grown(scratch.records, code)
+        if n_ids == PENDING:
+            return self._verified_results(root, scratch, alive)
+        return scratch.results.ids[:n_ids].copy()
 
     def prepare(self, flat: FlatDocument, scratch: SegmentScratch, pairs_per_task: int) -> None:
         """Phase 1: make the tasks of a document."""
@@ -104,9 +127,12 @@ class Segment:
 
     def results(self, root: Any, scratch: SegmentScratch, alive: np.ndarray) -> np.ndarray:
         """The ids that want what the walker has found, after lxml had its say."""
+        collect(self.families.targets, self.subscribers, scratch.walker, scratch.results)
+        return self._verified_results(root, scratch, alive)
+
+    def _verified_results(self, root: Any, scratch: SegmentScratch, alive: np.ndarray) -> np.ndarray:
         results = scratch.results
-        n_pending = collect(self.families.targets, self.subscribers, scratch.walker, results)
-        for formula in results.pending[:n_pending].tolist():
+        for formula in results.pending[: results.state[N_PENDING]].tolist():
             expression = self.verified[formula]
             if expression is not None and holds(*expression, root):
                 accept_formula(self.subscribers, formula, results)
@@ -180,3 +206,16 @@ class Segment:
         if scratch.deep is None or scratch.deep.words.shape[1] * 64 < n_levels:
             scratch.deep = new_deep_scratch(self.families, len(self.words.records), n_levels)
         return scratch.deep
+
+
+@kernel
+def match_once(words, families, subscribers, alive, flat, records, walker, results, next_task):
+    """Match a document against suffix families: OK and how many ids were written, or PENDING; or what is full."""
+    code = find_records(words, records, flat, True, WHOLE_BLOCKS)
+    if code != OK:
+        return code, RECORDS_FULL
+    next_task[0] = 0
+    match_suffix(families, records.blocks, walker, next_task)
+    if collect(families.targets, subscribers, walker, results):
+        return code, PENDING
+    return code, write_ids(subscribers, alive, results)
