@@ -76,9 +76,14 @@ CLOSES = (True, False)
 
 def document(choose: Choose, n_elements: int, max_depth: int = 12) -> str:
     """A document of so many elements: mixed content, comments, namespaces by prefix and by default."""
-    declared = "".join(f" xmlns:{prefix}='{uri}'" for prefix, uri in NAMESPACES.items()) + choose(IDENTITIES)
+    return choose(PROLOGS) + tree(choose, n_elements, max_depth, choose(IDENTITIES))
+
+
+def tree(choose: Choose, n_elements: int, max_depth: int, identity: str = "") -> str:
+    """An element and what is below it, so many elements in all."""
+    declared = "".join(f" xmlns:{prefix}='{uri}'" for prefix, uri in NAMESPACES.items())
     open_names = [choose(ELEMENT_NAMES)]
-    parts = [choose(PROLOGS), _start(choose, open_names[0], declared)]
+    parts = [_start(choose, open_names[0], declared + identity)]
     for _ in range(n_elements - 1):
         while len(open_names) > 1 and (len(open_names) >= max_depth or choose(CLOSES)):
             parts += [f"</{open_names.pop()}>", choose(CONTENTS)]

@@ -7,8 +7,9 @@ An event is a document on its way. Its state is a cell that threads move by comp
 
     me-ip   every thread leads events of its own                                 throughput
     se-cp   one thread leads, one event at a time; all others join it            latency of one event
-    me-cp   a thread joins the first event it meets that has tasks, up to 16 threads an event,
-            leads the first available one, and waits with one that is being parsed if there is nothing else
+    me-cp   a thread joins the first event it meets that has tasks to share, up to 16 threads an event, or leads
+            the first available one, and waits with one that is being parsed if there is nothing else;
+            large events are shared, and the last ones of a queue
 
 The leader parses, runs phase 1 on the largest segment and lets its tasks out; it matches the smaller segments alone,
 takes tasks like everybody, waits until all who joined have left, merges what they found, and writes the result.
@@ -29,7 +30,8 @@ from sievecore.scratch import ScratchPool
 from sievecore.snapshots import Layer, Snapshot
 from xpathfilter.document import DocumentLimits, parse_document
 from xpathfilter.errors import DocumentError
-from xpathfilter.flatten import FlatDocument, flatten, new_flat_document
+from xpathfilter.flat_document import N_ELEMENTS, FlatDocument, new_flat_document
+from xpathfilter.flatten import flatten
 from xpathfilter.segment import WHOLE_BLOCKS, Segment, SegmentScratch
 from xpathfilter.terminals import absorb_found
 
@@ -40,6 +42,7 @@ LEADING, JOINED, NOTHING = range(3)
 
 MAX_CREW = 16
 PAIRS_PER_TASK = 32
+LARGE_ELEMENTS = 1000
 SPINS = 4000
 NAP_SECONDS = 50e-6
 
@@ -81,7 +84,7 @@ def match_events(
     n_threads = threads or os.cpu_count() or 1
     if n_threads == 1 or not snapshot.layers:
         return [_or_error(lambda document=document: match_alone(snapshot, document, limits)) for document in documents]
-    return _Events(snapshot, documents, limits, MODES[mode]).match(n_threads)
+    return _Events(snapshot, documents, limits, MODES[mode], n_threads).match()
 
 
 def _or_error(match: Callable[[], np.ndarray]) -> Result:
@@ -102,21 +105,29 @@ class _Events:
     """The events of one call and the threads that work on them."""
 
     def __init__(
-        self, snapshot: Snapshot[Segment], documents: Sequence[Any], limits: DocumentLimits, mode: Mode
+        self,
+        snapshot: Snapshot[Segment],
+        documents: Sequence[Any],
+        limits: DocumentLimits,
+        mode: Mode,
+        n_threads: int,
     ) -> None:
         self._base: Layer[Segment] = snapshot.layers[0]
         self._others = snapshot.layers[1:]
         self._documents = documents
         self._limits = limits
         self._mode = mode
+        self._n_threads = n_threads
         self._states = np.zeros(len(documents), np.int64)
         self._crews = np.zeros(len(documents), np.int64)
         self._work: list[_Work | None] = [None] * len(documents)
         self._results: list[Any] = [None] * len(documents)
         self._failure: BaseException | None = None
 
-    def match(self, n_threads: int) -> list[Result]:
-        helpers = [threading.Thread(target=self._run, args=(self._mode.all_lead,)) for _ in range(n_threads - 1)]
+    def match(self) -> list[Result]:
+        """All results, when every thread is done."""
+        run, n_helpers = self._run, self._n_threads - 1
+        helpers = [threading.Thread(target=run, args=(self._mode.all_lead,)) for _ in range(n_helpers)]
         for helper in helpers:
             helper.start()
         self._run(may_lead=True)
@@ -153,7 +164,7 @@ class _Events:
             return
         segment = self._base.segment
         work = self._work[event] = _Work(segment.scratches.take(), [])
-        shared = self._mode.join and not segment.is_deep(flat)
+        shared = self._is_worth_sharing(event, flat)
         segment.prepare(flat, work.scratch, PAIRS_PER_TASK if shared else WHOLE_BLOCKS)
         if shared:
             open_tasks(self._states, event)
@@ -168,6 +179,13 @@ class _Events:
         self._work[event] = None
         segment.scratches.give_back(work.scratch)
         flat_documents.give_back(flat)
+
+    def _is_worth_sharing(self, event: int, flat: FlatDocument) -> bool:
+        """Not if threads are better off with events of their own: sharing a small one costs more than it gains."""
+        if not self._mode.join or self._base.segment.is_deep(flat):
+            return False
+        others_have_events = self._mode.all_lead and event + self._n_threads < len(self._documents)
+        return not others_have_events or flat.counts[N_ELEMENTS] >= LARGE_ELEMENTS
 
     def _disband(self, event: int) -> None:
         """Let nobody join any more, and wait for those who did."""

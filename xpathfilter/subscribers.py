@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sievecore.bits import lowest_bit
+from sievecore.bits import lowest_bit, prefetch
 from sievecore.jit import kernel
 from xpathfilter.programs import Program, is_true, new_stack, renumbered, waking_leaves
 from xpathfilter.terminals import forget_found
@@ -23,6 +23,7 @@ from xpathfilter.terminals import forget_found
 __all__ = ["ResultScratch", "Subscribers", "accept_formula", "build_subscribers", "collect", "new_result_scratch", "write_ids"]
 
 STAMP, N_PENDING = range(2)
+AHEAD = 16  # how many terminals before it is looked at a target is asked for
 
 
 class Subscribers(NamedTuple):
@@ -130,7 +131,9 @@ def collect(targets, subscribers, walker, scratch):
     n_slots = len(subscribers.ids)
     scratch.state[STAMP] += 1
     scratch.state[N_PENDING] = 0
-    for i in range(walker.n_found[0]):
+    n_found = walker.n_found[0]
+    for i in range(n_found):
+        prefetch(targets, np.int64(walker.found[min(i + AHEAD, n_found - 1)]))
         target = targets[walker.found[i]]
         if target < n_slots:
             scratch.slot_bits[target >> 6] |= np.uint64(1) << np.uint64(target & 63)
@@ -139,7 +142,7 @@ def collect(targets, subscribers, walker, scratch):
             scratch.shared_stamp[shared] = scratch.state[STAMP]
             _accept(subscribers.shared_start, subscribers.shared_slots, shared, scratch.slot_bits)
     if len(subscribers.verified):
-        for i in range(walker.n_found[0]):
+        for i in range(n_found):
             shared = targets[walker.found[i]] - n_slots
             if shared >= 0:
                 for j in range(subscribers.woken_start[shared], subscribers.woken_start[shared + 1]):

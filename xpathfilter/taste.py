@@ -7,8 +7,8 @@
     news        <news><story section="science"><headline>…</headline><body><keyword>ocean wind</keyword> …
 
 Everything is generated from one seed, so each run shows the same matches; only the times differ. The
-comparison is the loop one would write first: every subscription compiled by lxml, every one evaluated on every
-document. It runs on a sample, its answers must be those of the index, its time is scaled to all subscriptions.
+comparison is the loop one would write first: every subscription compiled by lxml, every one evaluated on each
+document. It runs on a sample, its answers must be those of the index, and its time is scaled to all.
 """
 
 import random
@@ -170,9 +170,7 @@ def _stream(index: XPathIndex, documents: Sequence[str]) -> tuple[list[Any], flo
     seconds = time.perf_counter() - started
     n_bytes = sum(map(len, documents)) / len(documents)
     n_takers = sum(map(len, results)) / len(documents)
-    print(
-        f"Streamed {len(documents):,} documents of {n_bytes:.0f} bytes; {n_takers:.0f} want one, on average."
-    )
+    print(f"Streamed {len(documents):,} documents of {n_bytes:.0f} bytes; each has {n_takers:.0f} takers.")
     return results, seconds
 
 
@@ -218,7 +216,7 @@ def _show_speed(
     print(f"  loop over lxml     {1e6 / loop_us:9,.1f} documents/s   {loop_us:9,.0f} µs a document")
     print(f"  ratio              {loop_us / index_us:9,.0f}")
     print(
-        f"\nThe loop took one subscription in {SAMPLING} and {len(sample)} documents; its time is scaled to all."
+        f"\nThe loop took one subscription in {SAMPLING} and {len(sample)} documents; scaled to all of them."
     )
     print(f"Its answers were {'the same' if same else 'DIFFERENT: this is a bug, please report it'}.")
 

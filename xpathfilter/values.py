@@ -187,25 +187,25 @@ def _tests(words, subject, operation):
 @kernel
 def _hold_numeric(words, scratch, subject, number):
     """Note the numeric tests; each list is walked from the end where its satisfied tests are."""
-    tests = words.ordered_tests
+    tests, numbers = words.ordered_tests, words.ordered_numbers
     for operation in range(EQUAL, GREATER_EQUAL + 1):
         first, last = _tests(words, subject, operation)
         if operation == UNEQUAL:
             for i in range(first, last):
-                if words.tests[tests[i]].number != number:
+                if numbers[i] != number:
                     _note(scratch, tests[i])
         elif operation == EQUAL:
-            i = _first_not_less(words, first, last, number)
-            if i < last and words.tests[tests[i]].number == number:
+            i = _first_not_less(numbers, first, last, number)
+            if i < last and numbers[i] == number:
                 _note(scratch, tests[i])
         elif operation == LESS or operation == LESS_EQUAL:
             i = last - 1
-            while i >= first and _in_order(number, operation == LESS_EQUAL, words.tests[tests[i]].number):
+            while i >= first and _in_order(number, operation == LESS_EQUAL, numbers[i]):
                 _note(scratch, tests[i])
                 i -= 1
         else:
             i = first
-            while i < last and _in_order(words.tests[tests[i]].number, operation == GREATER_EQUAL, number):
+            while i < last and _in_order(numbers[i], operation == GREATER_EQUAL, number):
                 _note(scratch, tests[i])
                 i += 1
 
@@ -216,10 +216,10 @@ def _in_order(small, may_be_equal, large):
 
 
 @kernel
-def _first_not_less(words, first, last, number):
+def _first_not_less(numbers, first, last, number):
     while first < last:
         middle = (first + last) // 2
-        if words.tests[words.ordered_tests[middle]].number < number:
+        if numbers[middle] < number:
             first = middle + 1
         else:
             last = middle

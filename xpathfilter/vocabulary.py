@@ -39,10 +39,9 @@ NAME = columns("start", "middle", "end", "subject_kinds", "plain_record", "unwok
 SUBJECT = columns("element", "kind", "name", "operations")
 """Bit k of `operations`: some test uses operation k."""
 
-TEST = columns(
-    "subject", "operation", "text_start", "text_end", "single_record", "woken_start", "woken_end", number=np.float64
-)
-"""`single_record` is the record that is this test alone, or -1; woken records are evaluated once the test holds."""
+TEST = columns("subject", "operation", "text_start", "text_end", "single_record", "woken_start", "woken_end", "place")
+"""`single_record` is the record that is this test alone, or -1; woken records are evaluated once the test holds; `place` is
+its place among the ordered tests."""
 
 RECORD = columns("name", "program_start", "program_end")
 
@@ -60,6 +59,7 @@ class Words(NamedTuple):
     equal_slots: np.ndarray  # the tests of EQUAL_TEXT, by subject and text
     ordered_start: np.ndarray  # of subject * N_OPERATIONS + operation: its tests
     ordered_tests: np.ndarray  # ascending by number
+    ordered_numbers: np.ndarray  # of those tests
     records: np.ndarray
     program: np.ndarray
     woken_records: np.ndarray
@@ -101,6 +101,9 @@ class Vocabulary:
         subjects["operations"] = _bit_union(tests["subject"], tests["operation"], len(subjects))
         names["subject_kinds"] = _bit_union(subjects["element"], subjects["kind"], len(names))
         order = tests["subject"].astype(np.int64) * N_OPERATIONS + tests["operation"]
+        numbers = np.array([test[2] if isinstance(test[2], float) else np.nan for test in self.tests], np.float64)
+        ordered = np.lexsort((numbers, order)).astype(np.int32)
+        tests["place"][ordered] = np.arange(len(ordered))
         programs = [program for _, program in self.records]
         bounds = _offsets(map(len, programs))
         words = Words(
@@ -113,7 +116,8 @@ class Vocabulary:
             test_text=test_text,
             equal_slots=new_slots(int(np.count_nonzero(tests["operation"] == Operation.EQUAL_TEXT))),
             ordered_start=_offsets(np.bincount(order, minlength=len(subjects) * N_OPERATIONS)),
-            ordered_tests=np.lexsort((tests["number"], order)).astype(np.int32),
+            ordered_tests=ordered,
+            ordered_numbers=numbers[ordered],
             records=_table(RECORD, len(programs), [[name for name, _ in self.records], bounds[:-1], bounds[1:]]),
             program=np.array([word for program in breathing(programs) for word in program], np.int32),
             woken_records=np.array([record for _, record in sorted(woken)], np.int32),
@@ -134,7 +138,6 @@ class Vocabulary:
         text, bounds = _joined(constant if isinstance(constant, str) else "" for constant in constants)
         subjects, operations = [test[0] for test in self.tests], [test[1] for test in self.tests]
         table = _table(TEST, len(constants), [subjects, operations, bounds[:-1], bounds[1:]])
-        table["number"] = [constant if isinstance(constant, float) else np.nan for constant in constants]
         table["single_record"] = _lookup(single, len(table))
         table["woken_start"], table["woken_end"] = _slices(woken, len(table))
         return table, text
@@ -173,7 +176,7 @@ def _read_test(words: Words, number: int) -> ValueTest:
     if operation in TEXT_OPERATIONS:
         constant = words.test_text[test["text_start"] : test["text_end"]].tobytes().decode()
     elif operation is not Operation.EXISTS:
-        constant = float(test["number"])
+        constant = float(words.ordered_numbers[test["place"]])
     named = kind in (Subject.ATTRIBUTE, Subject.CHILD)
     return ValueTest(Subject(kind), _read_name(words, name) if named else None, operation, constant)
 
