@@ -1,7 +1,7 @@
 """Single machine instructions that numba has no name for: lowest set bit, population count, prefetch.
 
-    lowest_bit(0b10100) = 2        count_bits(0b10100) = 2
-    prefetch(array, i)             asks the cache for array[i] now; the value is read some loops later
+lowest_bit(0b10100) = 2        count_bits(0b10100) = 2
+prefetch(array, i)             asks the cache for array[i] now; the value is read some loops later
 """
 
 from typing import Any

@@ -16,42 +16,40 @@ that a stream of them does not keep the GIL from those who match.
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from sievecore.breathing import breathe
 from sievecore.snapshots import Layer, SegmentType, Snapshot
 
-__all__ = ["Draft", "Overlay"]
+__all__ = ["Overlay"]
 
 DRAFT_SIZE = 64
 LEVEL_FACTOR = 8
 
 
-class Draft(Protocol[SegmentType]):
-    """Subscriptions that can be frozen again and again while more are added."""
-
-    def build(self) -> SegmentType:
-        """Freeze what was added so far."""
-
-
-DraftType = TypeVar("DraftType", bound=Draft)
+DraftType = TypeVar("DraftType")
 
 
 class Overlay(Generic[DraftType, SegmentType]):
-    """The changing side of an index. `snapshot` is always a complete version of it."""
+    """The changing side of an index. `snapshot` is always a complete version of it.
+
+    A draft takes subscriptions and can be built, that is frozen, again and again while more are added.
+    """
 
     def __init__(
         self,
         new_draft: Callable[[], DraftType],
+        build: Callable[[DraftType], SegmentType],
         merge: Callable[[Sequence[Layer[SegmentType]]], SegmentType],
-        snapshot: Snapshot[SegmentType] = Snapshot(),
+        snapshot: Snapshot[SegmentType],
         next_id: int = 1,
     ) -> None:
         self.snapshot = snapshot
         self.next_id = next_id
         self.new_draft = new_draft
+        self._build = build
         self._merge = merge
         self._lock = threading.Lock()
         self._merging = threading.Lock()
@@ -67,7 +65,7 @@ class Overlay(Generic[DraftType, SegmentType]):
             self.next_id += 1
             fill(self._draft, subscription_id)
             self._n_drafted += 1
-            self._switch_draft(self._draft.build())
+            self._switch_draft(self._build(self._draft))
             if self._n_drafted == DRAFT_SIZE:
                 self._retire_draft()
                 self._start_merging()
@@ -82,7 +80,7 @@ class Overlay(Generic[DraftType, SegmentType]):
 
     def add_layer(self, draft: DraftType) -> None:
         """Add all subscriptions of a draft of one's own; most of the work is done without the lock."""
-        layer = Layer.whole(draft.build())
+        layer = Layer.whole(self._build(draft))
         with self._lock:
             self._switch(self.snapshot.with_layers([], [layer]))
             self._start_merging()

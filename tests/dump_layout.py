@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,7 @@ def _words(segment: Segment) -> Iterator[str]:
 
 
 def _suffix(segment: Segment) -> Iterator[str]:
-    families = segment.families
+    families: Any = segment.families
     yield "node  code  record  flags                                first_child  parent  target"
     for node, code in enumerate(families.codes.tolist()):
         flags = " ".join(name for flag, name in FLAGS.items() if code & flag)

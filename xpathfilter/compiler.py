@@ -150,7 +150,7 @@ def _compile_nodes(nodes: Expression, comparison: Comparison | None) -> Plan:
             return _any([_compile_nodes(left, comparison), _compile_nodes(right, comparison)])
         case Path(_, steps, None):
             return _PathCompiler().compile(steps, comparison)
-        case Path(_, _, start) | Filter(start, _) if value_type(start) is ValueType.NODE_SET:
+        case Path(_, _, start) | Filter(start, _) if start is not None:
             return Plan(_compile_nodes(start, EXISTS).formula, exact=False)
     return ANYTHING
 

@@ -25,8 +25,8 @@ from xpathfilter.draft import Draft
 from xpathfilter.flatten import N_ELEMENTS, N_LEVELS, FlatDocument, element_at, flatten, new_flat_document
 from xpathfilter.plan import (
     ANY_NAME,
-    All,
-    Any_,
+    AllOf,
+    AnyOf,
     Combination,
     ElementName,
     LinearPath,
@@ -111,7 +111,7 @@ def _paths(formula: Combination) -> Iterator[LinearPath]:
     match formula:
         case LinearPath():
             yield formula
-        case All(parts) | Any_(parts):
+        case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 yield from _paths(part)
         case Not(part):
@@ -174,16 +174,16 @@ def formula_text(formula: Combination) -> str:
             return path_text(formula)
         case Not(part):
             return f"not({formula_text(part)})"
-        case All(parts):
+        case AllOf(parts):
             return " and ".join(_operand(part) for part in parts) or "true()"
-        case Any_(parts):
+        case AnyOf(parts):
             return " or ".join(_operand(part) for part in parts) or "false()"
         case ValueTest():
             return _test_text(formula)
 
 
 def _operand(part: Combination) -> str:
-    return f"({formula_text(part)})" if isinstance(part, (All, Any_)) else formula_text(part)
+    return f"({formula_text(part)})" if isinstance(part, (AllOf, AnyOf)) else formula_text(part)
 
 
 def path_text(path: LinearPath) -> str:
@@ -193,7 +193,7 @@ def path_text(path: LinearPath) -> str:
 
 def step_text(step: PathStep) -> str:
     """A step with the slash or slashes before it."""
-    condition = f"[{formula_text(step.condition)}]" if step.condition != All(()) else ""
+    condition = f"[{formula_text(step.condition)}]" if step.condition != AllOf(()) else ""
     return ("//" if step.descendant else "/") + _name_text(step.name) + condition
 
 

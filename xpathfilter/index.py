@@ -1,8 +1,8 @@
 """XPathIndex: which of many standing XPath subscriptions want this document?
 
-    add, add_many, remove ──▶ Overlay ──▶ Snapshot of frozen segments ─┐
-                                                                      ├─▶ scheduler ──▶ ids
-    match, match_many ────▶ document ──▶ flat document ───────────────┘
+add, add_many, remove ──▶ Overlay ──▶ Snapshot of frozen segments ─┐
+                                                                  ├─▶ scheduler ──▶ ids
+match, match_many ────▶ document ──▶ flat document ───────────────┘
 """
 
 import os
@@ -69,7 +69,7 @@ class XPathIndex:
                 draft.add_segment(layer.segment, layer.living_slots())
             return draft.build()
 
-        return Overlay(lambda: Draft(algorithm), merge, snapshot, next_id)
+        return Overlay(lambda: Draft(algorithm), Draft.build, merge, snapshot, next_id)
 
     def add(self, expression: str, namespaces: Namespaces | None = None) -> int:
         """Subscribe; return the subscription's id. Ids ascend and are never used again.
@@ -124,7 +124,9 @@ class XPathIndex:
         return len(self._overlay.snapshot)
 
     def __contains__(self, subscription_id: object) -> bool:
-        return isinstance(subscription_id, (int, np.integer)) and bool(self._overlay.snapshot.find(int(subscription_id)))
+        return isinstance(subscription_id, (int, np.integer)) and bool(
+            self._overlay.snapshot.find(int(subscription_id))
+        )
 
     def match(self, document: bytes | str) -> np.ndarray:
         """The ids of all subscriptions that want the document, ascending; `DocumentError` if it is not good XML."""

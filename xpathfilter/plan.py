@@ -2,14 +2,14 @@
 
     //quote[@symbol='IBM' and price > 100]/@time  or  /halted
 
-      Or ─┬─ LinearPath ── // quote[ And(@symbol = 'IBM', price > 100, @time) ]
+   AnyOf ─┬─ LinearPath ── // quote[ And(@symbol = 'IBM', price > 100, @time) ]
           └─ LinearPath ── / halted
 
 A `LinearPath` is a chain of element steps, each with at most one `Condition` about its element alone: the
 part of XPath that position records can hold. A `Plan` says whether its formula decides the subscription
 (`exact`) or is only necessary, so that lxml must look at the documents for which the formula holds.
 
-Formulas and conditions are combined with the same three classes, `All`, `Any_` and `Not`, built by
+Formulas and conditions are combined with the same three classes, `AllOf`, `AnyOf` and `Not`, built by
 `all_of`, `any_of` and `negation`, which fold constants and flatten nesting.
 """
 
@@ -21,8 +21,8 @@ __all__ = [
     "ANY_NAME",
     "FALSE",
     "TRUE",
-    "All",
-    "Any_",
+    "AllOf",
+    "AnyOf",
     "Combination",
     "ElementName",
     "LinearPath",
@@ -85,14 +85,14 @@ class ValueTest:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllOf:
     """True when every part is."""
 
     parts: tuple["Combination", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Any_:
+class AnyOf:
     """True when at least one part is."""
 
     parts: tuple["Combination", ...]
@@ -111,7 +111,7 @@ class PathStep:
 
     descendant: bool
     name: ElementName
-    condition: "Combination" = All(())
+    condition: "Combination" = AllOf(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class LinearPath:
     steps: tuple[PathStep, ...]
 
 
-Combination = All | Any_ | Not | ValueTest | LinearPath
+Combination = AllOf | AnyOf | Not | ValueTest | LinearPath
 
-TRUE = All(())
-FALSE = Any_(())
+TRUE = AllOf(())
+FALSE = AnyOf(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +141,8 @@ def all_of(parts: Iterable[Combination]) -> Combination:
     for part in parts:
         if part == FALSE:
             return FALSE
-        flat.update(dict.fromkeys(part.parts if isinstance(part, All) else (part,)))
-    return next(iter(flat)) if len(flat) == 1 else All(tuple(flat))
+        flat.update(dict.fromkeys(part.parts if isinstance(part, AllOf) else (part,)))
+    return next(iter(flat)) if len(flat) == 1 else AllOf(tuple(flat))
 
 
 def any_of(parts: Iterable[Combination]) -> Combination:
@@ -151,8 +151,8 @@ def any_of(parts: Iterable[Combination]) -> Combination:
     for part in parts:
         if part == TRUE:
             return TRUE
-        flat.update(dict.fromkeys(part.parts if isinstance(part, Any_) else (part,)))
-    return next(iter(flat)) if len(flat) == 1 else Any_(tuple(flat))
+        flat.update(dict.fromkeys(part.parts if isinstance(part, AnyOf) else (part,)))
+    return next(iter(flat)) if len(flat) == 1 else AnyOf(tuple(flat))
 
 
 def negation(part: Combination) -> Combination:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from sievecore.jit import kernel
-from xpathfilter.plan import All, Any_, Combination, Not, all_of, any_of, negation
+from xpathfilter.plan import AllOf, AnyOf, Combination, Not, all_of, any_of, negation
 
 __all__ = ["Program", "is_true", "new_stack", "read_program", "renumbered", "waking_leaves", "write_program"]
 
@@ -32,10 +32,10 @@ def _write(combination: Combination, leaf: Callable[[Combination], int]) -> Iter
         case Not(part):
             yield from _write(part, leaf)
             yield NOT
-        case All(parts) | Any_(parts):
+        case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 yield from _write(part, leaf)
-            yield (-2 if isinstance(combination, All) else -3) - 2 * len(parts)
+            yield (-2 if isinstance(combination, AllOf) else -3) - 2 * len(parts)
         case _:
             yield leaf(combination)
 

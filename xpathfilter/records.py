@@ -173,9 +173,7 @@ def _translate_names(words, flat, names):
     text = flat.name_text
     for i in range(flat.counts[N_NAMES]):
         name = flat.names[i]
-        names[i].exact = find_name(
-            words, text, name.uri_start, name.uri_end, text, name.local_start, name.local_end
-        )
+        names[i].exact = find_name(words, text, name.uri_start, name.uri_end, text, name.local_start, name.local_end)
         names[i].wildcard = -1
         if name.uri_start < name.uri_end:
             names[i].wildcard = find_name(words, text, name.uri_start, name.uri_end, WILDCARD, 0, 1)

@@ -1,6 +1,6 @@
 """Linear paths as rows of integers: what families are built from, and what they can be read back as.
 
-    /a/b//c      row_start [0, 3)      steps   c*2+1   b*2   a*2        last step first, 1 for a descendant
+/a/b//c      row_start [0, 3)      steps   c*2+1   b*2   a*2        last step first, 1 for a descendant
 """
 
 from typing import NamedTuple

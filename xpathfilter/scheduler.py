@@ -19,7 +19,7 @@ A joiner walks with a walker of its own. Who finds no task left leaves: the crew
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,13 +83,13 @@ def match_events(
     """The result of each document, or why it has none."""
     n_threads = threads or os.cpu_count() or 1
     if n_threads == 1 or not snapshot.layers:
-        return [_or_error(lambda document=document: match_alone(snapshot, document, limits)) for document in documents]
+        return [_match_or_error(snapshot, document, limits) for document in documents]
     return _Events(snapshot, documents, limits, MODES[mode], n_threads).match()
 
 
-def _or_error(match: Callable[[], np.ndarray]) -> Result:
+def _match_or_error(snapshot: Snapshot[Segment], document: Any, limits: DocumentLimits) -> Result:
     try:
-        return match()
+        return match_alone(snapshot, document, limits)
     except DocumentError as error:
         return error
 
@@ -151,7 +151,7 @@ class _Events:
                     return
                 else:
                     self._wait()
-        except BaseException as failure:
+        except BaseException as failure:  # noqa: BLE001  whatever it is, the caller's thread raises it
             self._failure = failure
 
     def _lead(self, event: int) -> None:

@@ -96,8 +96,15 @@ class Segment:
         n_ids = RECORDS_FULL
         while n_ids == RECORDS_FULL:
             code, n_ids = match_once(
-                self.words, self.families, self.subscribers, alive, flat,
-                scratch.records, scratch.walker, scratch.results, scratch.next_task,
+                self.words,
+                self.families,
+                self.subscribers,
+                alive,
+                flat,
+                scratch.records,
+                scratch.walker,
+                scratch.results,
+                scratch.next_task,
             )
             if code != OK:
                 scratch.records = grown(scratch.records, code)
@@ -134,7 +141,7 @@ class Segment:
         results = scratch.results
         for formula in results.pending[: results.state[N_PENDING]].tolist():
             expression = self.verified[formula]
-            if expression is not None and holds(*expression, root):
+            if expression is not None and holds(expression.text, expression.namespaces, root):
                 accept_formula(self.subscribers, formula, results)
         return results.ids[: write_ids(self.subscribers, alive, results)].copy()
 

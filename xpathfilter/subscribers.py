@@ -20,7 +20,15 @@ from sievecore.jit import kernel
 from xpathfilter.programs import Program, is_true, new_stack, renumbered, waking_leaves
 from xpathfilter.terminals import forget_found
 
-__all__ = ["ResultScratch", "Subscribers", "accept_formula", "build_subscribers", "collect", "new_result_scratch", "write_ids"]
+__all__ = [
+    "ResultScratch",
+    "Subscribers",
+    "accept_formula",
+    "build_subscribers",
+    "collect",
+    "new_result_scratch",
+    "write_ids",
+]
 
 STAMP, N_PENDING = range(2)
 AHEAD = 16  # how many terminals before it is looked at a target is asked for
@@ -97,7 +105,8 @@ def build_subscribers(
     woken = [(leaf, formula) for formula, waking in enumerate(wakers) for leaf in waking or ()]
     wanted = np.searchsorted(shared_terminals, slot_terminal[together])
     shared_start, shared_slots = _sliced(wanted, together, len(shared_terminals))
-    woken_start, woken_formulas = _sliced(*np.array(woken, np.int64).reshape(-1, 2).T, len(shared_terminals))
+    leaf_and_formula = np.array(woken, np.int64).reshape(-1, 2)
+    woken_start, woken_formulas = _sliced(leaf_and_formula[:, 0], leaf_and_formula[:, 1], len(shared_terminals))
     formula_start, formula_slots = _sliced(slot_formula[choosy], choosy, len(programs))
     return Subscribers(
         ids=ids,

@@ -41,7 +41,15 @@ from xpathfilter.records import BLOCK_NODES, N_TASKS
 from xpathfilter.rows import PathRows
 from xpathfilter.terminals import note_found
 
-__all__ = ["SuffixFamilies", "SuffixWalker", "build_suffix_families", "match_suffix", "new_suffix_walker", "path_lengths", "suffix_paths"]
+__all__ = [
+    "SuffixFamilies",
+    "SuffixWalker",
+    "build_suffix_families",
+    "match_suffix",
+    "new_suffix_walker",
+    "path_lengths",
+    "suffix_paths",
+]
 
 DESCENDANT, TERMINAL, LEAF, LAST = 1, 2, 4, 8
 RECORD_SHIFT = 4
@@ -107,7 +115,7 @@ def _build_trie(rows, slots, terminal):
     n_nodes = 1
     mask = np.uint64(len(slots) - 1)
     for row in range(len(terminal)):
-        node = 0
+        node = np.int32(0)
         for i in range(rows.start[row], rows.start[row + 1]):
             place = mix(mix(SEED, node), steps[i]) & mask
             while slots[place] >= 0 and (parent[slots[place]] != node or step[slots[place]] != steps[i]):
@@ -171,9 +179,9 @@ def _children_sorted(parent, step, n_steps):
         step_start[step[node]] += 1
     children = np.empty(n_nodes - 1, np.int32)
     next_place = child_start.copy()
-    for node in by_step:
-        children[next_place[parent[node]]] = node
-        next_place[parent[node]] += 1
+    for child in by_step:
+        children[next_place[parent[child]]] = child
+        next_place[parent[child]] += 1
     return children, child_start
 
 

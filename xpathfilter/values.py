@@ -76,10 +76,10 @@ def satisfied_records(words, scratch, flat, names, element, element_name, record
         if test.single_record >= 0:
             records[n_records] = test.single_record
             n_records += 1
-        n_records = _append_true(words, scratch, words.woken_records, test.woken_start, test.woken_end, records, n_records)
-    return _append_true(
-        words, scratch, words.unwoken_records, name.unwoken_start, name.unwoken_end, records, n_records
-    )
+        n_records = _append_true(
+            words, scratch, words.woken_records, test.woken_start, test.woken_end, records, n_records
+        )
+    return _append_true(words, scratch, words.unwoken_records, name.unwoken_start, name.unwoken_end, records, n_records)
 
 
 @kernel
@@ -91,7 +91,9 @@ def _append_true(words, scratch, candidates, start, end, records, n_records):
         if scratch.record_stamp[candidate] != stamp:
             scratch.record_stamp[candidate] = stamp
             record = words.records[candidate]
-            if is_true(words.program, record.program_start, record.program_end, scratch.held_stamp, stamp, scratch.stack):
+            if is_true(
+                words.program, record.program_start, record.program_end, scratch.held_stamp, stamp, scratch.stack
+            ):
                 records[n_records] = candidate
                 n_records += 1
     return n_records
@@ -105,16 +107,28 @@ def _hold_tests(words, scratch, flat, names, element, element_name):
         for i in range(element.first_attribute, element.first_attribute + element.n_attributes):
             attribute = flat.attributes[i]
             _hold_named(
-                words, scratch, element_name, ATTRIBUTE, names[attribute.name].exact, flat.attribute_text,
-                attribute.start, attribute.end,
+                words,
+                scratch,
+                element_name,
+                ATTRIBUTE,
+                names[attribute.name].exact,
+                flat.attribute_text,
+                attribute.start,
+                attribute.end,
             )
     if kinds & (1 << CHILD):
         number = element.first_child
         while number >= 0:
             child = flat.elements[number]
             _hold_named(
-                words, scratch, element_name, CHILD, names[child.name].exact, flat.text,
-                child.text_start, child.text_end,
+                words,
+                scratch,
+                element_name,
+                CHILD,
+                names[child.name].exact,
+                flat.text,
+                child.text_start,
+                child.text_end,
             )
             number = child.next_sibling
     if kinds & (1 << TEXT):

@@ -40,8 +40,8 @@ SUBJECT = columns("element", "kind", "name", "operations")
 """Bit k of `operations`: some test uses operation k."""
 
 TEST = columns("subject", "operation", "text_start", "text_end", "single_record", "woken_start", "woken_end", "place")
-"""`single_record` is the record that is this test alone, or -1; woken records are evaluated once the test holds; `place` is
-its place among the ordered tests."""
+"""`single_record` is the record that is this test alone, or -1; woken records are evaluated once the test holds;
+`place` is where the test stands among the ordered ones."""
 
 RECORD = columns("name", "program_start", "program_end")
 
