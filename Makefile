@@ -87,5 +87,5 @@ $(INSTALLED): pyproject.toml | $(IN_VENV)
 
 $(WARMED): $(INSTALLED) $(SOURCES)
 	@echo "Compiling the kernels (kept for later runs)"
-	@$(IN_VENV) -m xpathfilter.warmup
+	@$(IN_VENV) -c "import xpathfilter; xpathfilter.warm_up()"
 	@touch $@

@@ -58,16 +58,21 @@ def kernel(function: Callable[..., Any]) -> Any:
     >>> int(total(np.arange(5)))
     10
     """
-    return _compiled_with(function, _nrt=False)
+    return _compiled(function, reference_counts=False)
 
 
 def builder(function: Callable[..., Any]) -> Any:
-    """A kernel that may allocate arrays."""
-    return _compiled_with(function, _nrt=True)
+    """A kernel that may allocate arrays, for building and not for the hot path."""
+    return _compiled(function, reference_counts=True)
 
 
-def _compiled_with(function: Callable[..., Any], **options: bool) -> Any:
-    compiled = njit(nogil=True, error_model="numpy", forceinline=True, **options)(function)
+def _compiled(function: Callable[..., Any], reference_counts: bool) -> Any:
+    """Kernels are inlined into each other, and do not count references.
+
+    A kernel is handed tuples of many arrays. Counted, each array costs two atomic instructions a call: finding
+    the position records of a document took 485 us, without counting 140, inlined as well 40.
+    """
+    compiled = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=reference_counts)(function)
     if config.DISABLE_JIT:
         return compiled
     try:

@@ -95,6 +95,7 @@ class Draft:
             [verified is not None for _, verified in formulas],
             families.targets,
         )
+        assert (families.targets[terminals] >= 0).all(), "a path that nobody wants has no place in a segment"
         verified = tuple(verified for _, verified in formulas)
         return Segment(self._algorithm, self._vocabulary.freeze(), families, subscribers, verified)
 

@@ -88,9 +88,17 @@ def explain(segment: Segment, slot: int, document: Any, limits: DocumentLimits) 
     formula, verified = _read_formula(segment, slot)
     lane = next(lane for lane, n_slots in segment.lanes(np.array([slot])).items() if n_slots)
     findings = [line for path in _paths(formula) for line in _findings(path, root, flat)]
-    if verified is not None:
-        findings.append(f"lxml was asked: {verified.text}")
+    if verified is not None and (matched or _holds(formula, root, flat)):
+        findings.append(f"lxml was asked, and found it {str(matched).lower()}")
     return Explanation(matched, lane, verified.text if verified else formula_text(formula), tuple(findings))
+
+
+def _holds(formula: Combination, root: Any, flat: FlatDocument) -> bool:
+    """Whether a formula is true of the document."""
+    draft = Draft(ALGORITHMS["suffix"])
+    draft.add(1, Plan(formula, exact=True), Verified("", ()))
+    segment = draft.build()
+    return len(segment.match(root, flat, Layer.whole(segment).alive)) > 0
 
 
 def _read_formula(segment: Segment, slot: int) -> tuple[Combination, Verified | None]:

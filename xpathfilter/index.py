@@ -61,15 +61,17 @@ class XPathIndex:
         self._overlay = self._new_overlay(Snapshot(), next_id=1)
 
     def _new_overlay(self, snapshot: Snapshot[Segment], next_id: int) -> Overlay[Draft, Segment]:
-        algorithm = ALGORITHMS[self.algorithm]
+        return Overlay(self._new_draft, Draft.build, self._merged, snapshot, next_id)
 
-        def merge(layers: Sequence[Layer[Segment]]) -> Segment:
-            draft = Draft(algorithm)
-            for layer in layers:
-                draft.add_segment(layer.segment, layer.living_slots())
-            return draft.build()
+    def _new_draft(self) -> Draft:
+        return Draft(ALGORITHMS[self.algorithm])
 
-        return Overlay(lambda: Draft(algorithm), Draft.build, merge, snapshot, next_id)
+    def _merged(self, layers: Sequence[Layer[Segment]]) -> Segment:
+        """One segment with what is alive in some layers."""
+        draft = self._new_draft()
+        for layer in layers:
+            draft.add_segment(layer.segment, layer.living_slots())
+        return draft.build()
 
     def add(self, expression: str, namespaces: Namespaces | None = None) -> int:
         """Subscribe; return the subscription's id. Ids ascend and are never used again.
@@ -92,7 +94,7 @@ class XPathIndex:
         """
         texts = expressions if isinstance(expressions, list) else list(expressions)
         _check_texts(texts)
-        draft = self._overlay.new_draft()
+        draft = self._new_draft()
         rows, plain = BulkReader(draft, namespaces).read(texts)
         compiled, bad = _compile_odd(texts, plain, namespaces)
         if bad and errors is None:
@@ -115,7 +117,7 @@ class XPathIndex:
 
     def remove_many(self, subscription_ids: Iterable[int]) -> None:
         """Unsubscribe many; if one of them is unknown, none is removed."""
-        ids = np.unique(np.fromiter(subscription_ids, np.int64))
+        ids = np.array(sorted({_checked_id(subscription_id) for subscription_id in subscription_ids}), np.int64)
         missing = self._overlay.remove(ids)
         if len(missing):
             raise UnknownSubscription(int(missing[0]))
@@ -124,9 +126,10 @@ class XPathIndex:
         return len(self._overlay.snapshot)
 
     def __contains__(self, subscription_id: object) -> bool:
-        return isinstance(subscription_id, (int, np.integer)) and bool(
-            self._overlay.snapshot.find(int(subscription_id))
-        )
+        try:
+            return self._overlay.snapshot.find(_checked_id(subscription_id)) is not None
+        except UnknownSubscription:
+            return False
 
     def match(self, document: bytes | str) -> np.ndarray:
         """The ids of all subscriptions that want the document, ascending; `DocumentError` if it is not good XML."""
@@ -148,7 +151,7 @@ class XPathIndex:
 
     def explain(self, subscription_id: int, document: bytes | str) -> Explanation:
         """Why a subscription wants a document, or which of its steps found nothing."""
-        found = self._overlay.snapshot.find(subscription_id)
+        found = self._overlay.snapshot.find(_checked_id(subscription_id))
         if found is None:
             raise UnknownSubscription(subscription_id)
         layer, slot = found
@@ -180,14 +183,11 @@ class XPathIndex:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file that `load` can map into memory."""
-        self.merge()
-        overlay = self._overlay
-        metadata: dict[str, Any] = {"algorithm": self.algorithm, "next_id": overlay.next_id, "verified": []}
-        arrays = {}
-        for layer in overlay.snapshot.layers[:1]:
-            metadata["verified"] = layer.segment.verified
-            arrays = layer.segment.arrays()
-        save_arrays(path, FILE_KIND, FILE_VERSION, arrays, metadata)
+        layers = self._overlay.snapshot.layers
+        whole = len(layers) == 1 and layers[0].n_alive == len(layers[0].segment)
+        segment = layers[0].segment if whole else self._merged(layers)
+        metadata = {"algorithm": self.algorithm, "next_id": self._overlay.next_id, "verified": segment.verified}
+        save_arrays(path, FILE_KIND, FILE_VERSION, segment.arrays(), metadata)
 
     @classmethod
     def load(
@@ -196,18 +196,24 @@ class XPathIndex:
         """The index that was saved; with `mmap`, its arrays stay in the file and processes share the memory."""
         arrays, metadata = load_arrays(path, FILE_KIND, FILE_VERSION, mmap=mmap)
         index = cls(metadata["algorithm"], limits)
+        verified = tuple(_read_verified(entry) for entry in metadata["verified"])
+        layer = Layer.whole(Segment.from_arrays(index.algorithm, arrays, verified))
         snapshot: Snapshot[Segment] = Snapshot()
-        if arrays:
-            verified = tuple(_read_verified(entry) for entry in metadata["verified"])
-            segment = Segment.from_arrays(index.algorithm, arrays, verified)
-            snapshot = Snapshot((Layer.whole(segment),))
-        index._overlay = index._new_overlay(snapshot, metadata["next_id"])
+        index._overlay = index._new_overlay(snapshot.with_layers([], [layer]), metadata["next_id"])
         return index
 
 
 def _compile(expression: str, namespaces: Namespaces | None) -> tuple[Plan, Verified]:
     plan = compile_expression(parse(expression, namespaces))
     return plan, Verified(expression, tuple(sorted((namespaces or {}).items())))
+
+
+def _checked_id(subscription_id: object) -> int:
+    if isinstance(subscription_id, bool) or not isinstance(subscription_id, (int, np.integer)):
+        raise TypeError(f"a subscription id is an int, not {type(subscription_id).__name__}")
+    if not 0 < subscription_id < 1 << 63:
+        raise UnknownSubscription(int(subscription_id))
+    return int(subscription_id)
 
 
 def _check_texts(texts: list[str]) -> None:

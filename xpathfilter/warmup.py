@@ -1,13 +1,14 @@
 """Compile every kernel now, so that nobody's first document waits for it.
 
-    python -m xpathfilter.warmup        after installing; later processes find the machine code on disk
+    python -c "import xpathfilter; xpathfilter.warm_up()"        after installing
+
+Later processes find the machine code on disk.
 
 A process that finds it there needs well under two seconds to its first match; one that does not, because it
 was never compiled or could not be written, compiles on first use unless `warm_up` was called before.
 """
 
 import gc
-import time
 
 from xpathfilter.algorithms import ALGORITHMS
 from xpathfilter.index import XPathIndex
@@ -43,9 +44,3 @@ def warm_up() -> None:
         index.merge()
     gc.collect()
     gc.freeze()
-
-
-if __name__ == "__main__":
-    started = time.perf_counter()
-    warm_up()
-    print(f"kernels are ready ({time.perf_counter() - started:.1f} s)")
