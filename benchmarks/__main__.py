@@ -53,9 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if facts["wrong"] else 0
 
 
-def _run(
-    name: str, scenario: Callable[[Workbench], list[Row]], bench: Workbench, facts: dict[str, Any]
-) -> list[Row]:
+def _run(name: str, scenario: Callable[[Workbench], list[Row]], bench: Workbench, facts: dict[str, Any]) -> list[Row]:
     """The rows of one scenario, or none if an answer is wrong: a speed without answers is no speed."""
     before, start = bench.checks.n_documents, perf_counter()
     rows = []

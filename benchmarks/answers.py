@@ -26,8 +26,7 @@ class WrongAnswerError(Exception):
     def __str__(self) -> str:
         missing, surplus = self.missing[:5].tolist(), self.surplus[:5].tolist()
         return (
-            f"wrong answer: {self.what}: {len(self.missing)} missing {missing},"
-            f" {len(self.surplus)} too many {surplus}"
+            f"wrong answer: {self.what}: {len(self.missing)} missing {missing}, {len(self.surplus)} too many {surplus}"
         )
 
 
@@ -49,8 +48,7 @@ class XPathLoop:
     def __init__(self, expressions: Sequence[str]) -> None:
         # boolean() spares lxml the wrapping of every node found, and so is the faster way to ask.
         self._xpaths = [
-            etree.XPath(f"boolean({expression})", regexp=False, smart_strings=False)
-            for expression in expressions
+            etree.XPath(f"boolean({expression})", regexp=False, smart_strings=False) for expression in expressions
         ]
 
     def match(self, document: bytes) -> np.ndarray:

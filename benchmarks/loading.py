@@ -43,9 +43,7 @@ def ten_million(bench: Workbench) -> list[Row]:
     return [
         *_load_rows("ten-million", loaded),
         Row("ten-million", "suffix", n, float(medians["match"].mean()) * 1e3, COST),
-        Row(
-            "ten-million", "peak memory", n, peak_bytes() / 2**30, "GiB", at_most=bound("GiB at the peak", n)
-        ),
+        Row("ten-million", "peak memory", n, peak_bytes() / 2**30, "GiB", at_most=bound("GiB at the peak", n)),
     ]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.report import COST, Row
+from benchmarks.report import COST, Row, number
 
 __all__ = ["curves", "draw"]
 
@@ -26,12 +26,14 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     for name, points in curves(rows).items():
         sizes, costs = zip(*points, strict=True)
         axes.loglog(sizes, costs, marker="o", color=COLOURS.get(name, "#555555"), label=name)
-        axes.annotate(f"{costs[-1]:,.3g} ms", (sizes[-1], costs[-1]), (6, 6), textcoords="offset points")
+        axes.annotate(f"{number(costs[-1])} ms", (sizes[-1], costs[-1]), (6, 6), textcoords="offset points")
     axes.set(xlabel="subscriptions", ylabel="ms a document (parse, match, result; one thread)")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.grid(which="major", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
-    axes.margins(x=0.12)
+    axes.margins(x=0.14, y=0.1)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     plt.close(figure)

@@ -18,7 +18,7 @@ import lxml.etree
 import numba
 import numpy as np
 
-__all__ = ["COST", "Row", "machine", "table", "write_json"]
+__all__ = ["COST", "Row", "machine", "number", "table", "write_json"]
 
 COST = "ms a document"
 """The unit of the rows that the plot is drawn from."""
@@ -46,8 +46,8 @@ class Row:
     @property
     def bound(self) -> str:
         if self.at_least is not None:
-            return f"≥ {_number(self.at_least)}"
-        return "" if self.at_most is None else f"≤ {_number(self.at_most)}"
+            return f"≥ {number(self.at_least)}"
+        return "" if self.at_most is None else f"≤ {number(self.at_most)}"
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -60,7 +60,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     verdict = {None: "", True: "ok", False: "MISSED"}[row.ok]
-    measured = _number(row.measured)
+    measured = number(row.measured)
     return row.scenario, row.what, f"{row.subscriptions:,}", measured, row.unit, row.bound, verdict
 
 
@@ -72,7 +72,8 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(aligned).rstrip()
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Three digits that count; more only before the point."""
     if value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"

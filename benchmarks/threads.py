@@ -1,6 +1,12 @@
-"""What a second thread is worth: for documents that queue, and for one large document that waits."""
+"""What a second thread is worth: for documents that queue, and for one large document that waits.
 
+A control runs beside both: hashing of bytes, which shares nothing between threads. Where it does not come near
+2, the machine had no second core to give, and the other ratios say little.
+"""
+
+import hashlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.floors import bound
 from benchmarks.measure import interleave, seconds
@@ -11,6 +17,7 @@ from xpathfilter import DocumentError, XPathIndex
 __all__ = ["latency", "throughput"]
 
 QUEUE_PASSES = 4
+HASHED = [bytes(20_000_000)] * 4
 
 
 def throughput(bench: Workbench) -> list[Row]:
@@ -19,11 +26,12 @@ def throughput(bench: Workbench) -> list[Row]:
     index, queue = bench.load(n).index, bench.documents * QUEUE_PASSES
     progress(f"queue of {len(queue)} documents, one and two threads, {n:,} subscriptions")
     _check(bench, index, queue, "me-cp")
-    one, two = _one_and_two(bench, index, queue, "me-cp")
+    one, two, control = _one_and_two(bench, index, queue, "me-cp", "threads", n)
     return [
         Row("threads", "me-cp, 1 thread", n, len(queue) / one, "documents/s"),
         Row("threads", "me-cp, 2 threads", n, len(queue) / two, "documents/s"),
         _ratio("threads", "throughput of 2 threads over 1", n, one / two),
+        control,
     ]
 
 
@@ -37,12 +45,13 @@ def _latency(bench: Workbench, n: int) -> list[Row]:
     n_elements = bench.large_document.count(b"</")
     progress(f"one document of {n_elements:,} elements, one and two threads, {n:,} subscriptions")
     _check(bench, index, alone, "se-cp")
-    one, two = _one_and_two(bench, index, alone, "se-cp")
+    one, two, control = _one_and_two(bench, index, alone, "se-cp", "latency", n)
     what = f"{n_elements:,} elements, se-cp"
     return [
         Row("latency", f"{what}, 1 thread", n, one * 1e3, "ms"),
         Row("latency", f"{what}, 2 threads", n, two * 1e3, "ms"),
         _ratio("latency", "speed of 2 threads over 1", n, one / two),
+        control,
     ]
 
 
@@ -61,14 +70,21 @@ def _check(bench: Workbench, index: XPathIndex, documents: Sequence[bytes], mode
 
 
 def _one_and_two(
-    bench: Workbench, index: XPathIndex, documents: Sequence[bytes], mode: str
-) -> tuple[float, float]:
-    sides = {str(threads): _timed(index, documents, mode, threads) for threads in (1, 2)}
-    medians = interleave(sides, 2 * bench.sizes.n_rounds + 1)
-    return float(medians["1"][0]), float(medians["2"][0])
+    bench: Workbench, index: XPathIndex, documents: Sequence[bytes], mode: str, scenario: str, n: int
+) -> tuple[float, float, Row]:
+    """Seconds with one thread and with two, and what the control made of two meanwhile."""
+    sides = {f"match {threads}": _matching(index, documents, mode, threads) for threads in (1, 2)}
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(2) as two:
+        sides |= {"hash 1": _hashing(one), "hash 2": _hashing(two)}
+        medians = interleave(sides, 2 * bench.sizes.n_rounds + 1)
+    first, second, hash_first, hash_second = (float(medians[name][0]) for name in sides)
+    control = Row(scenario, "control: hashing, 2 threads over 1", n, hash_first / hash_second, "×")
+    return first, second, control
 
 
-def _timed(
-    index: XPathIndex, documents: Sequence[bytes], mode: str, threads: int
-) -> Callable[[], list[float]]:
+def _matching(index: XPathIndex, documents: Sequence[bytes], mode: str, threads: int) -> Callable[[], list[float]]:
     return lambda: [seconds(lambda: index.match_many(documents, mode=mode, threads=threads))]
+
+
+def _hashing(pool: ThreadPoolExecutor) -> Callable[[], list[float]]:
+    return lambda: [seconds(lambda: list(pool.map(hashlib.sha256, HASHED)))]

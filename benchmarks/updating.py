@@ -6,6 +6,8 @@
 
 Documents differ in cost, so a pause is how much longer a document took than its own median when nothing else
 went on. The longest pause meanwhile, less the longest pause alone, is what updates and merges cost a matcher.
+Updates come paced, one every few milliseconds, and then without a break, which is the most a thread can do. An
+idle process runs beside it all: a pause that it feels too is the machine's.
 """
 
 import threading
@@ -18,28 +20,37 @@ import numpy as np
 
 from benchmarks.answers import WrongAnswerError, XPathLoop
 from benchmarks.floors import bound
+from benchmarks.heartbeat import Heartbeat
 from benchmarks.measure import quiet
 from benchmarks.report import Row
 from benchmarks.workbench import Load, Workbench, progress
 
 __all__ = ["update"]
 
+PACE_SECONDS = 4e-3
+N_CHECKED = 100
+"""How many of the added expressions lxml is asked about; it holds the GIL, so a matcher feels it."""
+
+Times = dict[str, np.ndarray]
+
 
 def update(bench: Workbench) -> list[Row]:
     """Add and remove one by one, first alone, then beside a matcher; all answers compared."""
-    n = bench.sizes.million
+    n, sizes = bench.sizes.million, bench.sizes
     updates = Updates(bench, bench.load(n))
-    progress(f"{2 * bench.sizes.n_updates:,} updates of {n:,} subscriptions, alone, then beside a matcher")
-    with quiet():
-        alone = updates.run()
-        still = updates.watch(lambda: sleep(bench.sizes.watch_seconds))
-        beside: list[tuple[str, np.ndarray]] = []
-        busy = updates.watch(lambda: beside.extend(updates.run()))
+    progress(f"{2 * sizes.n_updates:,} updates of {n:,} subscriptions, alone, then beside a matcher")
+    with quiet(), Heartbeat() as heart:
+        rows = _update_rows("", n, updates.run(sizes.n_updates))
+        still = updates.watch(lambda: sleep(sizes.watch_seconds))
+        paced, paced_times = updates.watch_updates(sizes.n_paced_updates, PACE_SECONDS)
+        rushed, rushed_times = updates.watch_updates(sizes.n_updates, 0.0)
     updates.check_as_before()
     return [
-        *(row for verb, times in alone for row in _update_rows(verb, n, times)),
-        *(row for verb, times in beside for row in _update_rows(f"{verb}, beside a matcher", n, times)),
-        *_pause_rows(n, still, busy),
+        *rows,
+        *_update_rows(", paced, beside a matcher", n, paced_times),
+        *_update_rows(", without a break, beside a matcher", n, rushed_times),
+        *_pause_rows(n, still, {"paced updates": paced, "updates without a break": rushed}),
+        Row("update", "longest pause of an idle process", n, heart.longest_gap * 1e3, "ms"),
     ]
 
 
@@ -48,16 +59,15 @@ class Updates:
 
     def __init__(self, bench: Workbench, load: Load) -> None:
         self._bench, self._load = bench, load
-        self._texts = bench.expressions(bench.sizes.n_updates, after=len(load.ids))
         self._expected = [load.index.match(document) for document in bench.documents]
 
-    def run(self) -> list[tuple[str, np.ndarray]]:
-        """Add all, check, remove all; the seconds of each call."""
-        index = self._load.index
-        ids, adding = _timed(index.add, self._texts)
-        self._check_added(np.array(ids))
-        _, removing = _timed(index.remove, ids)
-        return [("add", adding), ("remove", removing)]
+    def run(self, n_updates: int, break_seconds: float = 0.0) -> Times:
+        """Add so many, check, remove them; the seconds of each call."""
+        index, texts = self._load.index, self._bench.expressions(n_updates, after=len(self._load.ids))
+        ids, adding = _timed(index.add, texts, break_seconds)
+        self._check_added(texts, np.array(ids))
+        _, removing = _timed(index.remove, ids, break_seconds)
+        return {"add": adding, "remove": removing}
 
     def watch(self, meanwhile: Callable[[], None]) -> list[np.ndarray]:
         """The seconds of each document, time after time, that a matcher took meanwhile."""
@@ -65,14 +75,20 @@ class Updates:
             meanwhile()
         return [np.array(times) for times in matcher.times]
 
+    def watch_updates(self, n_updates: int, break_seconds: float) -> tuple[list[np.ndarray], Times]:
+        """The seconds of documents beside updates, and those of the updates."""
+        times: Times = {}
+        documents = self.watch(lambda: times.update(self.run(n_updates, break_seconds)))
+        return documents, times
+
     def check_as_before(self) -> None:
         for position, document in enumerate(self._bench.documents):
             found = self._load.index.match(document)
             self._bench.checks.equal(f"document {position} after updates", found, self._expected[position])
 
-    def _check_added(self, ids: np.ndarray) -> None:
-        step = max(1, len(ids) // self._bench.sizes.n_sampled)
-        sample, loop = ids[::step], XPathLoop(self._texts[::step])
+    def _check_added(self, texts: list[str], ids: np.ndarray) -> None:
+        step = max(1, len(ids) // N_CHECKED)
+        sample, loop = ids[::step], XPathLoop(texts[::step])
         for position in self._bench.some_documents(3):
             document = self._bench.documents[position]
             found = np.intersect1d(self._load.index.match(document), sample)
@@ -115,49 +131,49 @@ def _matching(matcher: Matcher) -> Iterator[Matcher]:
         raise matcher.wrong
 
 
-def _timed(action: Callable[[Any], Any], arguments: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
+def _timed(
+    action: Callable[[Any], Any], arguments: Sequence[Any], break_seconds: float
+) -> tuple[list[Any], np.ndarray]:
     """The result of each call, and its seconds."""
     results, times = [], np.empty(len(arguments))
     for position, argument in enumerate(arguments):
         start = perf_counter()
         results.append(action(argument))
         times[position] = perf_counter() - start
+        if break_seconds:
+            sleep(break_seconds)
     return results, times
 
 
-def _update_rows(what: str, n: int, times: np.ndarray) -> list[Row]:
-    half, most = np.percentile(times * 1e3, (50, 99))
+def _update_rows(how: str, n: int, seconds: Times) -> list[Row]:
     ceiling = bound("ms of 99% of updates", n)
-    return [
-        Row("update", f"{what}, median", n, float(half), "ms"),
-        Row("update", f"{what}, 99th percentile", n, float(most), "ms", at_most=ceiling),
-        Row("update", f"{what}, slowest", n, float(times.max()) * 1e3, "ms"),
-    ]
+    rows = []
+    for verb, times in seconds.items():
+        half, most = np.percentile(times * 1e3, (50, 99))
+        rows += [
+            Row("update", f"{verb}{how}, median", n, float(half), "ms"),
+            Row("update", f"{verb}{how}, 99th percentile", n, float(most), "ms", at_most=ceiling),
+            Row("update", f"{verb}{how}, slowest", n, float(times.max()) * 1e3, "ms"),
+        ]
+    return rows
 
 
-def _pause_rows(n: int, still: list[np.ndarray], busy: list[np.ndarray]) -> list[Row]:
+def _pause_rows(n: int, still: list[np.ndarray], busy: dict[str, list[np.ndarray]]) -> list[Row]:
     usual = [float(np.median(times)) for times in still]
-    pauses = [_pauses(times, usual) * 1e3 for times in (still, busy)]
-    longest = [float(pause.max()) for pause in pauses]
-    return [
-        Row("update", "matcher's usual time", n, float(np.mean(usual)) * 1e3, "ms"),
-        Row("update", "matcher's longest pause, alone", n, longest[0], "ms"),
-        Row("update", "matcher's 99th percentile of pauses, beside updates", n, _percentile(pauses[1]), "ms"),
-        Row("update", "matcher's longest pause, beside updates", n, longest[1], "ms"),
-        Row(
-            "update",
-            "longer by",
-            n,
-            longest[1] - longest[0],
-            "ms",
-            at_most=bound("ms that updates pause a matcher", n),
-        ),
-    ]
+    pauses = {what: _pauses(times, usual) for what, times in {"alone": still, **busy}.items()}
+    longest, ceiling = float(pauses["alone"].max()), bound("ms that updates pause a matcher", n)
+    rows = [Row("update", "matcher's usual time", n, float(np.mean(usual)) * 1e3, "ms")]
+    for what, late in pauses.items():
+        most, last = float(np.percentile(late, 99)), float(late.max())
+        rows += [
+            Row("update", f"matcher's pauses, {what}, 99th percentile", n, most, "ms"),
+            Row("update", f"matcher's pauses, {what}, longest", n, last, "ms"),
+        ]
+        if what in busy:
+            rows.append(Row("update", f"longer by {what}", n, last - longest, "ms", at_most=ceiling))
+    return rows
 
 
 def _pauses(times: list[np.ndarray], usual: list[float]) -> np.ndarray:
-    return np.concatenate([document - median for document, median in zip(times, usual, strict=True)])
-
-
-def _percentile(pauses: np.ndarray) -> float:
-    return float(np.percentile(pauses, 99))
+    """How many milliseconds each match took beyond what is usual for its document."""
+    return np.concatenate([document - median for document, median in zip(times, usual, strict=True)]) * 1e3

@@ -32,7 +32,8 @@ class Sizes:
     n_documents: int = 100
     large: DocumentShape = LARGE
     n_rounds: int = 7
-    n_updates: int = 20_000
+    n_updates: int = 5_000
+    n_paced_updates: int = 1_000
     watch_seconds: float = 8.0
     n_sampled: int = 2_000
 
@@ -47,6 +48,7 @@ QUICK = Sizes(
     large=DocumentShape(repeats=10, enough=400),
     n_rounds=2,
     n_updates=50,
+    n_paced_updates=10,
     watch_seconds=0.1,
     n_sampled=100,
 )

@@ -35,9 +35,7 @@ def outcomes(expressions: Sequence[str], document: bytes | str, namespaces: Name
     return [holds(expression, root, namespaces) for expression in expressions]
 
 
-def matching(
-    subscriptions: Mapping[int, str], document: bytes | str, namespaces: Namespaces = None
-) -> list[int]:
+def matching(subscriptions: Mapping[int, str], document: bytes | str, namespaces: Namespaces = None) -> list[int]:
     """The ids of the subscriptions that match, ascending."""
     root = read(document)
     return sorted(number for number, text in subscriptions.items() if holds(text, root, namespaces))

@@ -273,15 +273,11 @@ DOCUMENT_TESTS: st.SearchStrategy[NodeTest] = (
 )
 
 
-def trees(
-    tests: st.SearchStrategy[NodeTest] = DOCUMENT_TESTS, max_leaves: int = 8
-) -> st.SearchStrategy[Expression]:
+def trees(tests: st.SearchStrategy[NodeTest] = DOCUMENT_TESTS, max_leaves: int = 8) -> st.SearchStrategy[Expression]:
     """Expressions of every kind over these node tests."""
     one_step = st.builds(Step, st.just("child"), tests)
     leaves: st.SearchStrategy[Expression] = (
-        st.builds(Literal, LITERALS)
-        | NUMBERS.map(Number.read)
-        | one_step.map(lambda step: Path(False, (step,)))
+        st.builds(Literal, LITERALS) | NUMBERS.map(Number.read) | one_step.map(lambda step: Path(False, (step,)))
     )
     return st.recursive(leaves, lambda inner: _larger(inner, tests), max_leaves=max_leaves)
 
@@ -291,9 +287,7 @@ def any_expressions() -> st.SearchStrategy[str]:
     return trees().map(render)
 
 
-def _larger(
-    inner: st.SearchStrategy[Expression], tests: st.SearchStrategy[NodeTest]
-) -> st.SearchStrategy[Expression]:
+def _larger(inner: st.SearchStrategy[Expression], tests: st.SearchStrategy[NodeTest]) -> st.SearchStrategy[Expression]:
     steps = st.builds(Step, st.sampled_from(AXES), tests, st.lists(inner, max_size=2).map(tuple))
     steps |= st.sampled_from([SELF, PARENT, DESCENDANTS, DESCENDANTS])
     some_steps = st.lists(steps, min_size=1, max_size=4).map(tuple)

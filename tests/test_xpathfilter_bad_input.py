@@ -41,9 +41,7 @@ def index() -> XPathIndex:
 
 
 @pytest.mark.parametrize("text, column, expected", BAD_EXPRESSIONS.values(), ids=BAD_EXPRESSIONS)
-def test_an_error_says_what_was_expected_and_points(
-    index: XPathIndex, text: str, column: int, expected: str
-) -> None:
+def test_an_error_says_what_was_expected_and_points(index: XPathIndex, text: str, column: int, expected: str) -> None:
     with pytest.raises(XPathSyntaxError) as caught:
         index.add(text)
     error = caught.value

@@ -85,9 +85,7 @@ def test_documents_that_are_all_bad(index: XPathIndex, mode: str, threads: int |
 
 @every_mode
 @pytest.mark.parametrize("threads", [1, 3])
-def test_what_is_no_document_at_all_is_the_callers_mistake(
-    index: XPathIndex, mode: str, threads: int
-) -> None:
+def test_what_is_no_document_at_all_is_the_callers_mistake(index: XPathIndex, mode: str, threads: int) -> None:
     with pytest.raises(TypeError):
         index.match_many(["<a/>", 7, "<a/>"], mode=mode, threads=threads)
     assert len(index.match_many(["<a/>"], mode=mode, threads=threads)) == 1

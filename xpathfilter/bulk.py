@@ -6,8 +6,8 @@
 
 Expressions whose pieces are all single steps are rows at once. An expression with any other piece (`count(`,
 `/a or `, `/..`, a syntax error) is *odd*: it goes the ordinary way, whole. Cutting can be careless because nothing
-is believed that the parser has not confirmed: steps in a row mean what they mean alone. A trailing attribute or text()
-stays with the step before it, which it only restricts.
+is believed that the parser has not confirmed: element steps in a row mean what they mean alone. A trailing attribute
+or text() stays with the step before it, which it only restricts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ from sievecore.jit import kernel
 from xpathfilter.compiler import compile_expression
 from xpathfilter.draft import Draft
 from xpathfilter.errors import XPathFilterError
+from xpathfilter.expression import DESCENDANTS, KindTest, Path
 from xpathfilter.parser import parse
 from xpathfilter.plan import LinearPath
 from xpathfilter.rows import PathRows, new_rows
@@ -29,7 +30,8 @@ __all__ = ["BulkReader"]
 
 CHUNK_EXPRESSIONS = 16_384
 SEPARATOR = "\0"
-ODD = -1
+TEXT_TEST = np.frombuffer(b"text(", np.uint8)
+ODD, ENDS = -1, 1  # a piece that is no step; a bit of the code of a step that must be the last
 
 
 class BulkReader:
@@ -77,12 +79,26 @@ class BulkReader:
 
     def _read_piece(self, piece: str) -> int:
         try:
-            plan = compile_expression(parse(piece, self._namespaces))
+            expression = parse(piece, self._namespaces)
         except XPathFilterError:
             return ODD
+        if not isinstance(expression, Path) or not _starts_with_element(expression):
+            return ODD
+        plan = compile_expression(expression)
         if plan.exact and isinstance(plan.formula, LinearPath) and len(plan.formula.steps) == 1:
-            return self._draft.step_code(plan.formula.steps[0])
+            return self._draft.step_code(plan.formula.steps[0]) * 2 + _ends_with_value(expression)
         return ODD
+
+
+def _starts_with_element(path: Path) -> bool:
+    """Whether a piece means the same after other steps: //@x or //text() also looks at the element it starts from."""
+    first = next((step for step in path.steps if step != DESCENDANTS), None)
+    return first is not None and first.axis == "child" and not isinstance(first.test, KindTest)
+
+
+def _ends_with_value(path: Path) -> bool:
+    """Whether nothing can come after a piece, because it ends with an attribute or a text."""
+    return path.steps[-1].axis == "attribute" or isinstance(path.steps[-1].test, KindTest)
 
 
 @kernel
@@ -119,16 +135,13 @@ def _starts_piece(text, start, i):
     """Whether to cut before the slash at i: not at the very start, within //, or before an attribute or text()."""
     if i == start or text[i - 1] == ord("/"):
         return False
-    after = text[i + 1]
-    if after == ord("/"):
-        after = text[i + 2]
-    return after != ord("@") and not (
-        after == ord("t")
-        and text[i + 2] == ord("e")
-        and text[i + 3] == ord("x")
-        and text[i + 4] == ord("t")
-        and text[i + 5] == ord("(")
-    )
+    after = i + 2 if text[i + 1] == ord("/") else i + 1
+    if text[after] == ord("@"):
+        return False
+    for offset in range(len(TEXT_TEST)):
+        if text[after + offset] != TEXT_TEST[offset]:
+            return True
+    return False
 
 
 @kernel
@@ -150,15 +163,16 @@ def _add_piece(text, start, end, pieces, n_pieces, bounds, n_distinct, slots):
 
 @kernel
 def _assemble(pieces, piece_start, codes, steps, lengths):
-    """Write the codes of each plain expression, last step first; an odd one has length 0."""
+    """Write the steps of each plain expression, last step first; an odd one has length 0."""
     n_steps = 0
     for expression in range(len(lengths)):
         first = n_steps
         for i in range(piece_start[expression + 1] - 1, piece_start[expression] - 1, -1):
-            if codes[pieces[i]] < 0:
+            code = codes[pieces[i]]
+            if code < 0 or (code & ENDS and n_steps > first):
                 n_steps = first
                 break
-            steps[n_steps] = codes[pieces[i]]
+            steps[n_steps] = code >> 1
             n_steps += 1
         lengths[expression] = n_steps - first
     return n_steps

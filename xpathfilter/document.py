@@ -163,9 +163,7 @@ _GUARD_CODES = {
 }
 
 
-def _parse_unguarded(
-    document: bytes, encoding: str | None, limits: DocumentLimits, error: Any
-) -> etree._Element:
+def _parse_unguarded(document: bytes, encoding: str | None, limits: DocumentLimits, error: Any) -> etree._Element:
     """Read a document that libxml2 refused with `error` once more, if it was for a harmless reason."""
     declares_entities = _prolog_declares_entities(document, encoding)
     if declares_entities and not limits.allow_entities:
@@ -181,9 +179,7 @@ def _parse_unguarded(
     return root
 
 
-def _unguarded_error(
-    document: bytes, encoding: str | None, limits: DocumentLimits, error: Any
-) -> DocumentError:
+def _unguarded_error(document: bytes, encoding: str | None, limits: DocumentLimits, error: Any) -> DocumentError:
     if error.code == etree.ErrorTypes.ERR_RESOURCE_LIMIT:  # the one limit that is left
         return _depth_error(document, encoding, limits)
     return _syntax_error(document, error)

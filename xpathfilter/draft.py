@@ -76,7 +76,7 @@ class Draft:
         first_formula = len(self._formulas)
         self._formulas += [(renumbered(program, row_of_leaf), verified) for program, verified in programs]
         rows = np.where(choosy, NO_ROW, first + terminal_rank[slot_terminal])
-        self._want(segment.ids[slots], rows, first_formula + formula_rank[slot_formula] if len(formulas) else rows)
+        self._want(segment.ids[slots], rows, np.where(choosy, first_formula + formula_rank[slot_formula], 0))
 
     def build(self) -> Segment:
         """Freeze what was added so far."""

@@ -90,9 +90,7 @@ class DocumentError(XPathFilterError, ValueError):
     the document declares entities at line 3, column 7; write out what they stand for
     """
 
-    def __init__(
-        self, reason: str, line: int | None = None, column: int | None = None, hint: str = ""
-    ) -> None:
+    def __init__(self, reason: str, line: int | None = None, column: int | None = None, hint: str = "") -> None:
         super().__init__(reason, line, column, hint)
         self.reason = reason
         self.line = line

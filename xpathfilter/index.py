@@ -92,7 +92,7 @@ class XPathIndex:
         If any does not parse, all that do not are reported in one `AddManyError` and nothing is added. With a list
         for `errors`, the good ones are added, (position, error) pairs are appended, and a bad one's id is -1.
         """
-        texts = expressions if isinstance(expressions, list) else list(expressions)
+        texts = _listed(expressions)
         _check_texts(texts)
         draft = self._new_draft()
         rows, plain = BulkReader(draft, namespaces).read(texts)
@@ -128,7 +128,7 @@ class XPathIndex:
     def __contains__(self, subscription_id: object) -> bool:
         try:
             return self._overlay.snapshot.find(_checked_id(subscription_id)) is not None
-        except UnknownSubscription:
+        except (UnknownSubscription, TypeError):
             return False
 
     def match(self, document: bytes | str) -> np.ndarray:
@@ -214,6 +214,12 @@ def _checked_id(subscription_id: object) -> int:
     if not 0 < subscription_id < 1 << 63:
         raise UnknownSubscription(int(subscription_id))
     return int(subscription_id)
+
+
+def _listed(expressions: Iterable[str]) -> list[str]:
+    if isinstance(expressions, str):
+        raise TypeError("expressions is one str, expected several; for one expression there is add()")
+    return expressions if isinstance(expressions, list) else list(expressions)
 
 
 def _check_texts(texts: list[str]) -> None:

@@ -186,9 +186,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= WIDTH else text[: WIDTH - 2] + " …"
 
 
-def _show_reasons(
-    index: XPathIndex, named: dict[str, int], documents: Sequence[str], results: Sequence[Any]
-) -> None:
+def _show_reasons(index: XPathIndex, named: dict[str, int], documents: Sequence[str], results: Sequence[Any]) -> None:
     print("Why, and why not:\n")
     for name, wants, clue in REASONS:
         for document, found in zip(documents, results, strict=True):
@@ -215,9 +213,7 @@ def _show_speed(
     print(f"  PathSieve          {1e6 / index_us:9,.0f} documents/s   {index_us:9,.0f} µs a document")
     print(f"  loop over lxml     {1e6 / loop_us:9,.1f} documents/s   {loop_us:9,.0f} µs a document")
     print(f"  ratio              {loop_us / index_us:9,.0f}")
-    print(
-        f"\nThe loop took one subscription in {SAMPLING} and {len(sample)} documents; scaled to all of them."
-    )
+    print(f"\nThe loop took one subscription in {SAMPLING} and {len(sample)} documents; scaled to all of them.")
     print(f"Its answers were {'the same' if same else 'DIFFERENT: this is a bug, please report it'}.")
 
 
