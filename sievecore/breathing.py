@@ -1,10 +1,13 @@
-"""Long Python loops that let other threads in.
+"""Long Python work that lets other threads in.
 
 A thread that needs the GIL waits up to five milliseconds for one that is busy with Python code, each time it
-needs it. Work in the background (building the next index) gives the GIL away far more often. A sleep of zero
-does not do: the sleeper takes the GIL back before anyone who waits for it has woken up.
+needs it. Building an index, in the background or for a caller, gives the GIL away far more often: whenever half a
+millisecond has passed since the thread's last breath. A sleep of zero does not do: the sleeper takes the GIL back
+before anyone who waits for it has woken up. With a million subscriptions and an endless stream of updates, the
+slowest of 1,200 matches took 11.8 ms with pauses of 20 us and 9.8 ms with 200 us (4.8 ms without updates).
 """
 
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -13,21 +16,28 @@ __all__ = ["breathe", "breathing"]
 
 Item = TypeVar("Item")
 
-PAUSE_SECONDS = 20e-6
+PAUSE_SECONDS = 200e-6
 WORK_SECONDS = 500e-6
-ITEMS_BETWEEN_LOOKS = 64
+ITEMS_BETWEEN_LOOKS = 8
+
+_own = threading.local()
 
 
 def breathe() -> None:
-    """Give the GIL to whoever waits for it."""
-    time.sleep(PAUSE_SECONDS)
+    """Give the GIL to whoever waits for it, if it is time."""
+    now = time.perf_counter()
+    if now > getattr(_own, "due", 0.0):
+        time.sleep(PAUSE_SECONDS)
+        _own.due = time.perf_counter() + WORK_SECONDS
 
 
 def breathing(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items, with a breath after each half millisecond of work."""
-    due = time.perf_counter() + WORK_SECONDS
+    """The same items, with a breath now and then.
+
+    >>> list(breathing("abc"))
+    ['a', 'b', 'c']
+    """
     for number, item in enumerate(items):
         yield item
-        if number % ITEMS_BETWEEN_LOOKS == 0 and time.perf_counter() > due:
+        if number % ITEMS_BETWEEN_LOOKS == 0:
             breathe()
-            due = time.perf_counter() + WORK_SECONDS

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from xpathfilter.expression import (
@@ -54,6 +55,11 @@ NAMESPACES = {"p": "urn:p", "q": "urn:q"}
 def drawn(draw: st.DrawFn, make: Callable[..., str], *arguments: Any) -> str:
     """What `make` makes of choices by hypothesis."""
     return make(lambda choices: draw(st.sampled_from(choices)), *arguments)
+
+
+def fewer(times: int) -> settings:
+    """So many times fewer examples than the profile asks for, where one example is a lot of work."""
+    return settings(max_examples=max(1, settings().max_examples // times))
 
 
 # Documents ----------------------------------------------------------------------------------------

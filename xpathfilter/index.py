@@ -223,7 +223,7 @@ def _listed(expressions: Iterable[str]) -> list[str]:
 
 
 def _check_texts(texts: list[str]) -> None:
-    for position, text in enumerate(texts):
+    for position, text in enumerate(breathing(texts)):
         if not isinstance(text, str):
             raise TypeError(f"expression {position} is {type(text).__name__}, expected str")
 
@@ -235,7 +235,7 @@ def _compile_odd(
     is_odd = np.ones(len(texts), np.bool_)
     is_odd[plain] = False
     compiled, bad = [], []
-    for position in np.flatnonzero(is_odd).tolist():
+    for position in breathing(np.flatnonzero(is_odd).tolist()):
         try:
             compiled.append((position, *_compile(texts[position], namespaces)))
         except XPathSyntaxError as error:
