@@ -1,5 +1,7 @@
 """Breathing changes nothing about a loop, but lets others in when it takes long."""
 
+import threading
+
 import pytest
 
 from sievecore import breathing as module
@@ -10,6 +12,7 @@ from sievecore.breathing import breathing
 def breaths(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses made, in place of making them."""
     pauses: list[float] = []
+    monkeypatch.setattr(module, "_own", threading.local())
     monkeypatch.setattr(module.time, "sleep", pauses.append)
     return pauses
 

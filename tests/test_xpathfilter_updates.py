@@ -242,7 +242,8 @@ class History:
 
     def mistakes(self) -> list[str]:
         expressions = {number: life.expression for number, life in self.lives.items()}
-        right = {text: set(oracle.matching(expressions, text, NAMESPACES)) for _, _, text, _ in self.matches}
+        texts = {text for _, _, text, _ in self.matches}
+        right = {text: set(oracle.matching(expressions, text, NAMESPACES)) for text in texts}
         return [
             mistake
             for started, ended, text, found in self.matches

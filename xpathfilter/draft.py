@@ -34,11 +34,12 @@ class Draft:
         self._codes: dict[PathStep, int] = {}
         self._rows: list[PathRows] = []
         self._n_rows = 0
+        self._loose_steps: list[int] = []  # rows that came one by one and are not in an array yet
+        self._loose_lengths: list[int] = []
         self._row_of_path: dict[LinearPath, int] = {}
         self._formulas: list[Formula] = []
-        self._ids: list[np.ndarray] = []
-        self._wanted_rows: list[np.ndarray] = []  # of each id, or NO_ROW
-        self._wanted_formulas: list[np.ndarray] = []
+        self._wants: list[np.ndarray] = []  # rows of (id, wanted row or NO_ROW, wanted formula)
+        self._loose_wants: list[tuple[int, int, int]] = []
 
     def step_code(self, step: PathStep) -> int:
         """The number of a step: its record * 2, and 1 more for a descendant."""
@@ -50,17 +51,17 @@ class Draft:
     def add(self, subscription_id: int, plan: Plan, verified: Verified) -> None:
         """Add one subscription; `verified` is its text, for lxml, if the plan needs it."""
         if isinstance(plan.formula, LinearPath) and plan.exact:
-            self._want([subscription_id], [self._row(plan.formula)], [0])
+            self._loose_wants.append((subscription_id, self._row(plan.formula), 0))
             return
         needs_lxml = not plan.exact and plan.formula != FALSE
         program = write_program(plan.formula, self._leaf)
         self._formulas.append((program, verified if needs_lxml else None))
-        self._want([subscription_id], [NO_ROW], [len(self._formulas) - 1])
+        self._loose_wants.append((subscription_id, NO_ROW, len(self._formulas) - 1))
 
     def add_rows(self, ids: np.ndarray, rows: PathRows) -> None:
         """Add many subscriptions, each to one path."""
         first = self._take_rows(rows)
-        self._want(ids, first + np.arange(rows.n_rows), np.zeros(rows.n_rows, np.int64))
+        self._wants.append(np.stack([ids, first + np.arange(rows.n_rows), np.zeros(rows.n_rows, np.int64)], axis=1))
 
     def add_segment(self, segment: Segment, slots: np.ndarray) -> None:
         """Add some subscriptions of a frozen segment."""
@@ -76,11 +77,14 @@ class Draft:
         first_formula = len(self._formulas)
         self._formulas += [(renumbered(program, row_of_leaf), verified) for program, verified in programs]
         rows = np.where(choosy, NO_ROW, first + terminal_rank[slot_terminal])
-        self._want(segment.ids[slots], rows, np.where(choosy, first_formula + formula_rank[slot_formula], 0))
+        formula = np.where(choosy, first_formula + formula_rank[slot_formula], 0)
+        self._wants.append(np.stack([segment.ids[slots], rows, formula], axis=1))
 
     def build(self) -> Segment:
         """Freeze what was added so far."""
-        rows, number = distinct_rows(concatenate_rows([new_rows([], []), *self._rows]))
+        self._collect_loose()
+        self._rows = [concatenate_rows([new_rows([], []), *self._rows])]
+        rows, number = distinct_rows(self._rows[0])
         families, terminals = self._algorithm.build(rows, len(self._vocabulary.records))
         breathe()
         terminal_of_row = terminals[number]
@@ -104,32 +108,38 @@ class Draft:
     def _row(self, path: LinearPath) -> int:
         row = self._row_of_path.get(path)
         if row is None:
-            codes = [self.step_code(step) for step in reversed(path.steps)]
-            row = self._row_of_path[path] = self._take_rows(new_rows(codes, [len(codes)]))
+            row = self._row_of_path[path] = self._n_rows
+            self._n_rows += 1
+            self._loose_steps += [self.step_code(step) for step in reversed(path.steps)]
+            self._loose_lengths.append(len(path.steps))
         return row
 
     def _leaf(self, path: Combination) -> int:
         assert isinstance(path, LinearPath)
         return self._row(path)
 
+    def _collect_loose(self) -> None:
+        """Put what came one by one into arrays: a few large ones are far cheaper to join than many small ones."""
+        if self._loose_lengths:
+            self._rows.append(new_rows(self._loose_steps, self._loose_lengths))
+            self._loose_steps, self._loose_lengths = [], []
+        if self._loose_wants:
+            self._wants.append(np.array(self._loose_wants, np.int64))
+            self._loose_wants = []
+
     def _take_rows(self, rows: PathRows) -> int:
+        self._collect_loose()
         first = self._n_rows
         self._rows.append(rows)
         self._n_rows += rows.n_rows
         return first
 
-    def _want(self, ids: object, rows: object, formulas: object) -> None:
-        self._ids.append(np.asarray(ids, np.int64))
-        self._wanted_rows.append(np.asarray(rows, np.int64))
-        self._wanted_formulas.append(np.asarray(formulas, np.int64))
-
     def _slots(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        none = np.zeros(0, np.int64)
-        ids, rows, formulas = (
-            np.concatenate([none, *parts]) for parts in (self._ids, self._wanted_rows, self._wanted_formulas)
-        )
-        order = np.argsort(ids, kind="stable")
-        return ids[order], rows[order], formulas[order]
+        """What each slot wants: ids ascending, rows and formulas."""
+        self._wants = [np.concatenate([np.zeros((0, 3), np.int64), *self._wants])]
+        in_order = np.argsort(self._wants[0][:, 0], kind="stable")
+        ids, rows, formulas = self._wants[0][in_order].T.copy()
+        return ids, rows, formulas
 
     def _distinct_formulas(self, terminal_of_row: np.ndarray) -> tuple[list[Formula], np.ndarray]:
         numbers: dict[Formula, int] = {}
