@@ -65,7 +65,7 @@ format: env ## rewrite the code in the project's format
 	@$(IN_VENV) -m ruff format .
 
 bench: env ## measure, with checked answers
-	@$(IN_VENV) -m benchmarks
+	@$(IN_VENV) -m benchmarks --plot build/benchmark.svg
 
 bench-10m: env ## measure with ten million subscriptions (needs time and memory)
 	@$(IN_VENV) -m benchmarks --ten-million --json build/bench-10m.json
