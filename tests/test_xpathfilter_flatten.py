@@ -120,9 +120,7 @@ def check_attributes(element: Any, row: np.void, flat: FlatDocument, known: list
 
 def rows_of(flat: FlatDocument) -> dict[str, list[Any]]:
     """All that describes the document, without capacities, working memory and what older documents left."""
-    rows = {
-        array: getattr(flat, array)[: flat.counts[cell]].tolist() for cell, array in COUNTED_ARRAYS.items()
-    }
+    rows = {array: getattr(flat, array)[: flat.counts[cell]].tolist() for cell, array in COUNTED_ARRAYS.items()}
     return rows | {"counts": flat.counts.tolist()}
 
 
@@ -166,9 +164,7 @@ CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclu
 plain_texts = st.text(CHARACTERS | st.sampled_from("ab<&>\"' \t\n"), max_size=6)
 local_names = st.sampled_from(["a", "b", "c", "é", "long-name.with_all"])
 prefixes = st.sampled_from(["", "p:", "q:"])
-declarations = st.sampled_from(
-    ["", "", ' xmlns="urn:x"', ' xmlns=""', ' xmlns:p="urn:z"', ' xmlns:q="urn:p"']
-)
+declarations = st.sampled_from(["", "", ' xmlns="urn:x"', ' xmlns=""', ' xmlns:p="urn:z"', ' xmlns:q="urn:p"'])
 leaves = st.one_of(
     plain_texts.map(escape),
     plain_texts.map(lambda text: "".join(f"&#{ord(character)};" for character in text)),
@@ -178,9 +174,7 @@ leaves = st.one_of(
 )
 
 
-def element_of(
-    prefix: str, local: str, declaration: str, attributes: dict[str, str], content: list[str]
-) -> str:
+def element_of(prefix: str, local: str, declaration: str, attributes: dict[str, str], content: list[str]) -> str:
     written = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
     return f"<{prefix}{local}{declaration}{written}>{''.join(content)}</{prefix}{local}>"
 

@@ -74,9 +74,7 @@ def test_bytes_outside_the_range_are_not_read() -> None:
 
 
 digits = st.text("0123456789", max_size=32)
-exponents = st.builds(
-    str.__add__, st.sampled_from(["e", "E", "e-", "e+", "E-"]), st.text("0123456789", max_size=8)
-)
+exponents = st.builds(str.__add__, st.sampled_from(["e", "E", "e-", "e+", "E-"]), st.text("0123456789", max_size=8))
 numbers = st.builds(
     "{}{}{}{}{}{}".format,
     st.sampled_from(["", " ", "\t\n"]),

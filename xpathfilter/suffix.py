@@ -4,12 +4,11 @@ Each cluster family is a trie whose root is the access record, the record of the
 
     /a/b//c   a//b//c   //c   //b/c[@x]           family of c          family of c[@x]
 
-                                                  ├─ /c
-                                                  └─ //c  •              /c[@x]
-                                                       └─ /b               └─ //b  •
-                                                       │   └─ /a  •
-                                                       └─ //b
-                                                           └─ /a  •
+                                                  //c  •               /c[@x]
+                                                  ├─ /b                └─ //b  •
+                                                  │   └─ /a  •
+                                                  └─ //b
+                                                      └─ /a  •
 
 A node is a step: a record and how that step is reached from the one before it (which is its child here). A walk
 carries the set of document nodes at which the suffix so far can start, as one 64-bit word over a block:
