@@ -1,5 +1,7 @@
 """The face of the index: what comes in, what comes out, and what it costs."""
 
+import gc
+import weakref
 from random import Random
 
 import numpy as np
@@ -271,3 +273,18 @@ def test_only_the_living_are_explained() -> None:
         with pytest.raises(UnknownSubscription) as caught:
             index.explain(unknown, "<a/>")
         assert caught.value.subscription_id == unknown
+
+
+def test_an_index_that_nobody_holds_is_gone_at_once() -> None:
+    index = XPathIndex()
+    index.add_many(["//a", "//a or //b", "count(//a) > 1"])
+    index.remove(index.add("//c"))
+    index.match("<a/>")
+    segments = [weakref.ref(layer.segment) for layer in index._overlay.snapshot.layers]
+    gc.disable()
+    try:
+        index.wait_until_merged()
+        del index
+        assert [segment() for segment in segments] == [None] * len(segments)
+    finally:
+        gc.enable()

@@ -7,6 +7,7 @@ match, match_many ────▶ document ──▶ flat document ────�
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sievecore.breathing import breathing
 from sievecore.overlay import Overlay
 from sievecore.snapshots import Layer, Snapshot
 from sievecore.storage import load_arrays, save_arrays
-from xpathfilter.algorithms import ALGORITHMS
+from xpathfilter.algorithms import ALGORITHMS, Algorithm
 from xpathfilter.bulk import BulkReader
 from xpathfilter.compiler import compile_expression
 from xpathfilter.document import DocumentLimits
@@ -61,17 +62,8 @@ class XPathIndex:
         self._overlay = self._new_overlay(Snapshot(), next_id=1)
 
     def _new_overlay(self, snapshot: Snapshot[Segment], next_id: int) -> Overlay[Draft, Segment]:
-        return Overlay(self._new_draft, Draft.build, self._merged, snapshot, next_id)
-
-    def _new_draft(self) -> Draft:
-        return Draft(ALGORITHMS[self.algorithm])
-
-    def _merged(self, layers: Sequence[Layer[Segment]]) -> Segment:
-        """One segment with what is alive in some layers."""
-        draft = self._new_draft()
-        for layer in layers:
-            draft.add_segment(layer.segment, layer.living_slots())
-        return draft.build()
+        algorithm = ALGORITHMS[self.algorithm]
+        return Overlay(partial(Draft, algorithm), Draft.build, partial(_merged, algorithm), snapshot, next_id)
 
     def add(self, expression: str, namespaces: Namespaces | None = None) -> int:
         """Subscribe; return the subscription's id. Ids ascend and are never used again.
@@ -94,7 +86,7 @@ class XPathIndex:
         """
         texts = _listed(expressions)
         _check_texts(texts)
-        draft = self._new_draft()
+        draft = self._overlay.new_draft()
         rows, plain = BulkReader(draft, namespaces).read(texts)
         compiled, bad = _compile_odd(texts, plain, namespaces)
         if bad and errors is None:
@@ -185,7 +177,7 @@ class XPathIndex:
         """Write the index to one file that `load` can map into memory."""
         layers = self._overlay.snapshot.layers
         whole = len(layers) == 1 and layers[0].n_alive == len(layers[0].segment)
-        segment = layers[0].segment if whole else self._merged(layers)
+        segment = layers[0].segment if whole else _merged(ALGORITHMS[self.algorithm], layers)
         metadata = {"algorithm": self.algorithm, "next_id": self._overlay.next_id, "verified": segment.verified}
         save_arrays(path, FILE_KIND, FILE_VERSION, segment.arrays(), metadata)
 
@@ -201,6 +193,14 @@ class XPathIndex:
         snapshot: Snapshot[Segment] = Snapshot()
         index._overlay = index._new_overlay(snapshot.with_layers([], [layer]), metadata["next_id"])
         return index
+
+
+def _merged(algorithm: Algorithm, layers: Sequence[Layer[Segment]]) -> Segment:
+    """One segment with what is alive in some layers."""
+    draft = Draft(algorithm)
+    for layer in layers:
+        draft.add_segment(layer.segment, layer.living_slots())
+    return draft.build()
 
 
 def _compile(expression: str, namespaces: Namespaces | None) -> tuple[Plan, Verified]:

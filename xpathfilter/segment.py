@@ -9,6 +9,7 @@ Threads share a segment without locks; what changes while matching is in a `Segm
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,7 +74,9 @@ class Segment:
     scratches: ScratchPool[SegmentScratch] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scratches", ScratchPool(self._new_scratch))
+        # Not a bound method: a segment that knows itself would live on until the garbage collector finds it.
+        new_scratch = partial(_new_scratch, self.algorithm, self.words, self.families, self.subscribers)
+        object.__setattr__(self, "scratches", ScratchPool(new_scratch))
 
     def __len__(self) -> int:
         return len(self.subscribers.ids)
@@ -201,18 +204,19 @@ class Segment:
         families = fields("families", chosen.families_type)
         return cls(chosen, fields("words", Words), families, fields("subscribers", Subscribers), verified)
 
-    def _new_scratch(self) -> SegmentScratch:
-        return SegmentScratch(
-            new_record_scratch(self.words),
-            self.algorithm.new_walker(self.families),
-            new_result_scratch(self.subscribers),
-            np.zeros(1, np.int64),
-        )
-
     def _deep_scratch(self, scratch: SegmentScratch, n_levels: int) -> DeepScratch:
         if scratch.deep is None or scratch.deep.words.shape[1] * 64 < n_levels:
             scratch.deep = new_deep_scratch(self.families, len(self.words.records), n_levels)
         return scratch.deep
+
+
+def _new_scratch(algorithm: Algorithm, words: Words, families: Families, subscribers: Subscribers) -> SegmentScratch:
+    return SegmentScratch(
+        new_record_scratch(words),
+        algorithm.new_walker(families),
+        new_result_scratch(subscribers),
+        np.zeros(1, np.int64),
+    )
 
 
 @kernel
