@@ -154,8 +154,9 @@ _readers = _Readers()
 
 # Codes of libxml2 that a document can provoke by being large: a guard was met, a name is too long, a comment,
 # a processing instruction or a CDATA section is. The last three also say that one is never closed.
+_RESOURCE_LIMIT = 114  # XML_ERR_RESOURCE_LIMIT, which lxml before 6.1 has no name for
 _GUARD_CODES = {
-    etree.ErrorTypes.ERR_RESOURCE_LIMIT,
+    _RESOURCE_LIMIT,
     etree.ErrorTypes.ERR_NAME_TOO_LONG,
     etree.ErrorTypes.ERR_COMMENT_NOT_FINISHED,
     etree.ErrorTypes.ERR_PI_NOT_FINISHED,
