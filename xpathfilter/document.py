@@ -181,7 +181,7 @@ def _parse_unguarded(document: bytes, encoding: str | None, limits: DocumentLimi
 
 
 def _unguarded_error(document: bytes, encoding: str | None, limits: DocumentLimits, error: Any) -> DocumentError:
-    if error.code == etree.ErrorTypes.ERR_RESOURCE_LIMIT:  # the one limit that is left
+    if error.code == _RESOURCE_LIMIT:  # the one limit that is left
         return _depth_error(document, encoding, limits)
     return _syntax_error(document, error)
 
@@ -231,7 +231,7 @@ def _syntax_error(document: bytes, error: Any) -> DocumentError:
 _UNKNOWN_ENCODING_CODES = (etree.ErrorTypes.ERR_UNSUPPORTED_ENCODING, etree.ErrorTypes.ERR_UNKNOWN_ENCODING)
 _SYNTAX_HINTS = {
     **dict.fromkeys(_UNKNOWN_ENCODING_CODES, "send UTF-8, or declare an encoding that libxml2 knows"),
-    etree.ErrorTypes.ERR_RESOURCE_LIMIT: "more is read only of a document that declares no entities",
+    _RESOURCE_LIMIT: "more is read only of a document that declares no entities",
 }
 _BLANKS_AND_BYTE_ORDER_MARKS = b" \t\r\n\0\xef\xbb\xbf\xfe\xff"
 
@@ -249,7 +249,7 @@ def _syntax_reason(document: bytes, error: Any) -> str:
     reason = re.sub(r"\s*, line \d+, column \d+$", "", error.msg or "libxml2 gave no reason").strip()
     if error.code in _UNKNOWN_ENCODING_CODES:
         return f"unknown encoding ({reason})"
-    if error.code == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
+    if error.code == _RESOURCE_LIMIT:
         return f"libxml2's limit is met ({reason})"
     return re.sub(r" line (\d+)(?= and |$)", r" of line \1", reason)  # "tag a line 1": where it was opened
 
