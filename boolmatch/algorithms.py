@@ -1,0 +1,59 @@
+"""The published ways to file conjunctions behind one face, by name.
+
+    scan            decide everything                                                     the oracle
+    pst-bloom       one access predicate each, signatures on the others                   Ji and Jacobsen, 2018
+
+All take the same table, name candidates to the same `check`, and must give the same answers.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from boolmatch.conjunctions import Conjunctions
+from boolmatch.pst_bloom import PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order
+from boolmatch.scan import ScanFiling, build_scan, find_by_scan
+from boolmatch.selectivity import Profile
+
+__all__ = ["ALGORITHMS", "Algorithm", "Filing", "find_candidates"]
+
+Filing = ScanFiling | PstBloomFiling
+
+
+class Algorithm(NamedTuple):
+    """How conjunctions are filed, and the kernel that finds candidates there."""
+
+    name: str
+    filing_type: type[Any]
+    build: Callable[[Conjunctions, Profile], Any]
+    find: Any
+    order: Callable[[Conjunctions, Profile], np.ndarray] | None = None
+    """The order in which the algorithm wants the conjunctions to lie, if it cares."""
+
+
+ALGORITHMS = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm("scan", ScanFiling, build_scan, find_by_scan),
+        Algorithm("pst-bloom", PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order),
+    )
+}
+
+KERNELS = {algorithm.filing_type: algorithm.find for algorithm in ALGORITHMS.values()}
+
+
+def find_candidates(filing: Any, filed: Any, work: Any, flat: Any) -> None:
+    """Name the candidates for the loaded event, in kernels: the type of the filing chooses the algorithm's own."""
+    KERNELS[type(filing)](filing, filed, work, flat)
+
+
+@overload(find_candidates)
+def _find_candidates(filing, filed, work, flat):
+    find = KERNELS[filing.instance_class]
+
+    def find_by_type(filing, filed, work, flat):
+        find(filing, filed, work, flat)
+
+    return find_by_type

@@ -1,0 +1,202 @@
+"""From a batch to a segment: rows become codes, equal conjunctions one, and the algorithm files them.
+
+    rows ──▶ spaces ──▶ coded predicates ──▶ the least likely first ──▶ each conjunction once ──▶ filing
+                                                                                 └──▶ targets: who wants it
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from boolmatch.algorithms import Algorithm
+from boolmatch.batches import Batch
+from boolmatch.conjunctions import Conjunctions
+from boolmatch.matching import Filed
+from boolmatch.rows import PredicateRows, concatenate_rows, offsets
+from boolmatch.segment import Segment
+from boolmatch.selectivity import new_profile, scores, sort_predicates
+from boolmatch.spaces import ATTRIBUTE_MASK, DETAIL_BIT, build_spaces
+from boolmatch.targets import Targets
+from sievecore.breathing import breathe
+from sievecore.hashing import SEED, mix, new_slots
+from sievecore.jit import builder, kernel
+
+__all__ = ["build_segment"]
+
+
+class Lists(NamedTuple):
+    """Lists of coded predicates, with the detail of each or -1."""
+
+    start: np.ndarray
+    predicates: np.ndarray
+    details: np.ndarray
+
+
+def build_segment(batch: Batch, algorithm: Algorithm) -> Segment:
+    """Freeze a batch."""
+    rows, n_rows = concatenate_rows([batch.rows, batch.leaves]), len(batch.rows.rows)
+    n_predicates = len(rows.rows)
+    spaces, coded = build_spaces(np.concatenate([rows.rows, rows.detail_ranges]), rows.texts)
+    breathe()
+    ranges, details = coded[n_predicates:], np.ascontiguousarray(rows.rows["detail"])
+    given = Lists(_starts(batch.lengths), coded[:n_rows], details[:n_rows])
+    leaves = Lists(_starts(batch.leaf_lengths), coded[n_rows:n_predicates], details[n_rows:])
+    profile = new_profile(spaces, given.predicates, len(batch.lengths))
+    likely = scores(profile, given.start, given.predicates, given.details, rows.detail_start, ranges)
+    sorting = sort_predicates(given.start, given.predicates, given.details, likely)
+    breathe()
+    lists = Lists(given.start, given.predicates[sorting], given.details[sorting])
+    first, number = _number_lists(lists, new_slots(len(batch.lengths)))
+    breathe()
+    lists = _gathered(lists, first)
+    table = _table(lists, ranges, rows)
+    if algorithm.order is not None:
+        order = algorithm.order(table, profile)
+        breathe()
+        table = _table(_gathered(lists, order), ranges, rows)
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        number = place[number] if len(place) else number
+    breathe()
+    ids, targets = _targets(batch, number, len(first))
+    filed = Filed(ids, spaces, table, targets, _table(leaves, ranges, rows))
+    return Segment(algorithm, filed, algorithm.build(table, profile))
+
+
+def _starts(lengths: np.ndarray) -> np.ndarray:
+    start = offsets(lengths)
+    if start[-1] >= 1 << 31:
+        raise OverflowError(f"a segment holds up to 2^31 predicates, found {start[-1]:,}: split the subscriptions")
+    return start.astype(np.int32)
+
+
+def _table(lists: Lists, ranges: np.ndarray, rows: PredicateRows) -> Conjunctions:
+    detailed = np.flatnonzero(lists.predicates["attribute"] & DETAIL_BIT)
+    return Conjunctions(
+        start=lists.start,
+        predicates=lists.predicates,
+        n_plain=np.array([_count_plain(lists)]),
+        detailed=detailed,
+        details=lists.details[detailed],
+        range_start=rows.detail_start,
+        ranges=ranges,
+        like_start=rows.like_start,
+        like_codes=rows.like_codes,
+        like_negated=rows.like_negated,
+    )
+
+
+@kernel
+def _count_plain(lists):
+    """How many lists, from the first on, have no predicate with a flag."""
+    for i in range(len(lists.predicates)):
+        if lists.predicates[i].attribute > ATTRIBUTE_MASK:
+            return np.searchsorted(lists.start, i, "right") - 1
+    return len(lists.start) - 1
+
+
+@builder
+def _number_lists(lists, slots):
+    """Where each distinct list stands first, and for each list which of those it is."""
+    number = np.empty(len(lists.start) - 1, np.int64)
+    first = np.empty(len(number), np.int64)
+    n_distinct = 0
+    mask = np.uint64(len(slots) - 1)
+    for i in range(len(number)):
+        place = _list_hash(lists, i) & mask
+        while slots[place] >= 0 and not _same_list(lists, first[slots[place]], i):
+            place = (place + np.uint64(1)) & mask
+        if slots[place] < 0:
+            slots[place] = n_distinct
+            first[n_distinct] = i
+            n_distinct += 1
+        number[i] = slots[place]
+    return first[:n_distinct].copy(), number
+
+
+@kernel
+def _list_hash(lists, i):
+    state = SEED
+    for position in range(lists.start[i], lists.start[i + 1]):
+        predicate = lists.predicates[position]
+        state = mix(state, predicate.attribute)
+        state = mix(state, np.int64(predicate.low) << 32 | predicate.high)
+    return state
+
+
+@kernel
+def _same_list(lists, left, right):
+    first, other = lists.start[left], lists.start[right]
+    length = lists.start[left + 1] - first
+    if lists.start[right + 1] - other != length:
+        return False
+    for i in range(length):
+        one, two = lists.predicates[first + i], lists.predicates[other + i]
+        if one.attribute != two.attribute or one.low != two.low or one.high != two.high:
+            return False
+        if lists.details[first + i] != lists.details[other + i]:
+            return False
+    return True
+
+
+@builder
+def _gathered(lists, chosen):
+    """The chosen lists, in their order."""
+    start = np.zeros(len(chosen) + 1, np.int32)
+    for i in range(len(chosen)):
+        start[i + 1] = start[i] + lists.start[chosen[i] + 1] - lists.start[chosen[i]]
+    predicates = np.empty(start[-1], lists.predicates.dtype)
+    details = np.empty(start[-1], np.int32)
+    for i in range(len(chosen)):
+        first = lists.start[chosen[i]]
+        for j in range(start[i + 1] - start[i]):
+            predicates[start[i] + j] = lists.predicates[first + j]
+            details[start[i] + j] = lists.details[first + j]
+    return Lists(start, predicates, details)
+
+
+def _targets(batch: Batch, number: np.ndarray, n_conjunctions: int) -> tuple[np.ndarray, Targets]:
+    """The ids, ascending, and who wants which conjunction; `number` tells what became of the batch's conjunctions."""
+    ids = batch.ids
+    if (np.diff(ids) <= 0).any():
+        ids = np.sort(ids)
+    links = batch.links
+    slots = np.searchsorted(ids, links["subscription_id"]).astype(np.int32)
+    items = np.where(links["program"] >= 0, ~links["program"], slots).astype(np.int32)
+    program_slots = np.empty(len(batch.leaf_lengths), np.int32)
+    decided = links["program"] >= 0
+    program_slots[links["program"][decided]] = slots[decided]
+    wanted = number[links["conjunction"]] if len(links) else number[:0]
+    targets, shared_start, shared = _share(wanted, items, n_conjunctions, len(ids))
+    program_start = offsets(batch.program_lengths)
+    return ids, Targets(targets, shared_start, shared, program_start, batch.program, program_slots)
+
+
+@builder
+def _share(wanted, items, n_conjunctions, n_slots):
+    """A conjunction with one plain taker points at it, any other at a list."""
+    start = np.zeros(n_conjunctions + 1, np.int64)
+    for conjunction in wanted:
+        start[conjunction + 1] += 1
+    for i in range(n_conjunctions):
+        start[i + 1] += start[i]
+    by_conjunction = np.empty(len(items), np.int32)
+    free = start[:-1].copy()
+    for i in range(len(items)):
+        by_conjunction[free[wanted[i]]] = items[i]
+        free[wanted[i]] += 1
+    targets = np.empty(n_conjunctions, np.int32)
+    shared_start = np.zeros(n_conjunctions + 1, np.int32)
+    shared = np.empty(len(items), np.int32)
+    n_lists = n_shared = 0
+    for i in range(n_conjunctions):
+        if start[i + 1] - start[i] == 1 and by_conjunction[start[i]] >= 0:
+            targets[i] = by_conjunction[start[i]]
+            continue
+        targets[i] = n_slots + n_lists
+        for j in range(start[i], start[i + 1]):
+            shared[n_shared] = by_conjunction[j]
+            n_shared += 1
+        n_lists += 1
+        shared_start[n_lists] = n_shared
+    return targets, shared_start[: n_lists + 1].copy(), shared[:n_shared].copy()

@@ -1,0 +1,121 @@
+"""What all algorithms have in hand while they match, and the last step that they share: decide a candidate.
+
+    algorithm ──▶ candidate conjunction ──▶ check: do all its predicates hold? ──▶ mark who wants it
+
+An algorithm is a *filing* of conjunctions and a kernel that names candidates for an event. It may name a conjunction
+twice, and some in vain, but never leave one out that holds.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from boolmatch.coded_event import IS_PLAIN, CodedEvent, new_coded_event
+from boolmatch.conjunctions import Conjunctions, all_hold, all_meet
+from boolmatch.flat_events import FlatEvents
+from boolmatch.spaces import Spaces
+from boolmatch.targets import Targets, is_true, new_stack
+from sievecore.bits import prefetch
+from sievecore.jit import kernel
+from sievecore.result_bits import ResultBits, mark, new_result_bits
+
+__all__ = ["N_CHECKED", "N_COUNTS", "N_EVENTS", "N_FOUND", "N_LOOKED_AT", "Filed", "Work", "check", "decide", "new_work", "propose"]
+
+# Cells of `Work.counts`: events, candidates looked at by the algorithm, those decided, those that held.
+N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND = range(4)
+N_COUNTS = 4
+
+WINDOW = 32
+LINE_PREDICATES = 4
+
+
+class Filed(NamedTuple):
+    """The frozen subscriptions of a segment, without the filing."""
+
+    ids: np.ndarray
+    spaces: Spaces
+    table: Conjunctions
+    targets: Targets
+    leaves: Conjunctions
+
+
+class Work(NamedTuple):
+    """Working memory of one thread for one segment."""
+
+    event: CodedEvent
+    bits: ResultBits
+    stack: np.ndarray
+    counts: np.ndarray
+    waiting: np.ndarray  # candidates that are asked for from memory, before they are decided
+
+
+def new_work(filed: Filed, flat: FlatEvents) -> Work:
+    """Working memory for the events of a batch."""
+    return Work(
+        new_coded_event(filed.spaces, flat),
+        new_result_bits(len(filed.ids)),
+        new_stack(filed.targets),
+        np.zeros(N_COUNTS, np.int64),
+        np.zeros(WINDOW, np.int32),
+    )
+
+
+@kernel
+def propose(filed, work, flat, n_waiting, conjunction):
+    """Add a candidate whose first predicate is known to hold to those that wait; return how many wait now."""
+    work.waiting[n_waiting] = conjunction
+    n_waiting += 1
+    if n_waiting < WINDOW:
+        return n_waiting
+    decide(filed, work, flat, n_waiting)
+    return 0
+
+
+@kernel
+def decide(filed, work, flat, n_waiting):
+    """Decide those that wait, and mark who wants those that hold."""
+    table, waiting = filed.table, work.waiting
+    for i in range(n_waiting):
+        prefetch(table.start, np.int64(waiting[i]))
+        prefetch(filed.targets.targets, np.int64(waiting[i]))
+    for i in range(n_waiting):
+        start = np.int64(table.start[waiting[i]])
+        prefetch(table.predicates, start)
+        prefetch(table.predicates, start + LINE_PREDICATES)
+    n_plain = table.n_plain[0] if work.event.state[IS_PLAIN] else 0
+    n_found = 0
+    for i in range(n_waiting):
+        conjunction = np.int64(waiting[i])
+        if conjunction < n_plain:
+            found = all_meet(table, table.start[conjunction] + 1, table.start[conjunction + 1], work.event.points)
+        else:
+            found = all_hold(table, conjunction, work.event, flat)
+        if found:
+            n_found += 1
+            _accept(filed, work, flat, conjunction)
+    work.counts[N_CHECKED] += n_waiting
+    work.counts[N_FOUND] += n_found
+
+
+@kernel
+def check(filed, work, flat, conjunction):
+    """Decide a candidate, and mark who wants it if it holds."""
+    work.counts[N_CHECKED] += 1
+    if all_hold(filed.table, conjunction, work.event, flat):
+        work.counts[N_FOUND] += 1
+        _accept(filed, work, flat, conjunction)
+
+
+@kernel
+def _accept(filed, work, flat, conjunction):
+    targets, n_slots = filed.targets, len(filed.ids)
+    target = targets.targets[conjunction]
+    if target < n_slots:
+        mark(work.bits, target)
+        return
+    for i in range(targets.shared_start[target - n_slots], targets.shared_start[target - n_slots + 1]):
+        slot = targets.shared[i]
+        if slot >= 0:
+            mark(work.bits, slot)
+        elif is_true(targets, filed.leaves, ~slot, work.event, flat, work.stack):
+            mark(work.bits, targets.program_slots[~slot])

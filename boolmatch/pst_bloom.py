@@ -1,0 +1,201 @@
+"""PSTBloom: each conjunction is filed under one access predicate, with a signature of its others.
+
+    price BETWEEN 50 AND 100 AND qty > 7 AND day = 'Mon'        access: day = 'Mon'     signature: price qty
+
+    cells of day             the tree over them                 entries of a node: (conjunction, signature)
+    … 9 10 11 12 …           9─10  11─12                        an event with day = 'Mon' looks at the entries of
+                               └──┬──┘                          that cell and of all nodes above it; those with a
+                                 9─12                           signature bit that the event lacks are passed over
+
+The access predicate is the least likely one. A range is attached to the nodes of a binary tree over the cells that
+together cover it, at most two a level, so that a wide one costs as little as a narrow one: PS-Tree links a subscription
+to every cell of the range, and an insert of a wide predicate then touches every cell. A signature has a bit for each
+attribute of the other predicates (attributes share the 64 bits). The paper keeps a Bloom filter of subscriptions in
+each cell, and asks it once a predicate; one word beside the entry asks for all of them at once, and in order of memory.
+
+Conjunctions lie in the order of their access cells, so that candidates are neighbours.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from boolmatch.coded_event import N_PRESENT
+from boolmatch.conjunctions import Conjunctions
+from boolmatch.matching import N_LOOKED_AT, check, decide, propose
+from boolmatch.selectivity import Profile, common_codes
+from boolmatch.spaces import ABSENT, ATTRIBUTE_MASK
+from boolmatch.rows import offsets
+from sievecore.breathing import breathe
+from sievecore.jit import builder, kernel
+from sievecore.tables import columns
+
+__all__ = ["PstBloomFiling", "build_pst_bloom", "find_by_pst_bloom", "pst_bloom_order"]
+
+NO_ACCESS = -1
+
+
+class PstBloomFiling(NamedTuple):
+    """Node i of an attribute's tree has the entries from node_start[tree_start[attribute] + i] on."""
+
+    tree_start: np.ndarray
+    node_start: np.ndarray
+    entries: np.ndarray  # conjunctions
+    signatures: np.ndarray
+    bit_of_attribute: np.ndarray
+    always: np.ndarray  # conjunctions without a predicate to file them under
+
+
+ACCESS = columns("attribute", "low", "high", "special")
+"""`special` is 1 if a predicate of the conjunction has a flag."""
+
+
+def pst_bloom_order(table: Conjunctions, profile: Profile) -> np.ndarray:
+    """The conjunctions in the order of their access cells, and there by length; those with flags after all others."""
+    access = choose_access(table)
+    by_length = np.argsort(np.diff(table.start), kind="stable")
+    by_cell = by_length[_order_by_cell(access[by_length], _tree_starts(profile))]
+    special = access["special"][by_cell] == 1
+    return np.concatenate([by_cell[~special], by_cell[special]])
+
+
+def build_pst_bloom(table: Conjunctions, profile: Profile) -> PstBloomFiling:
+    """File the conjunctions of a table."""
+    access, tree_start = choose_access(table), _tree_starts(profile)
+    bits = _attribute_bits(profile)
+    node_start, entries = _file(access, tree_start)
+    breathe()
+    signatures = _signatures(table, access, bits)[entries]
+    always = np.flatnonzero(access["attribute"] == NO_ACCESS).astype(np.int32)
+    return PstBloomFiling(tree_start, node_start, entries, signatures, bits, always)
+
+
+def _tree_starts(profile: Profile) -> np.ndarray:
+    return offsets(2 * profile.n_codes.astype(np.int64))
+
+
+def _attribute_bits(profile: Profile) -> np.ndarray:
+    """A bit for each attribute; the ones named most often share theirs with the ones named least."""
+    bits = np.empty(len(profile.weights), np.uint64)
+    by_weight = np.argsort(-profile.weights, kind="stable")
+    bits[by_weight] = np.uint64(1) << (np.arange(len(bits)) % 64).astype(np.uint64)
+    return bits
+
+
+@builder
+def choose_access(table):
+    """The access predicate of each conjunction: the attribute of its first predicate, and the codes all those meet."""
+    access = np.empty(len(table.start) - 1, ACCESS)
+    for conjunction in range(len(access)):
+        first, end = table.start[conjunction], table.start[conjunction + 1]
+        chosen = access[conjunction]
+        chosen.attribute, chosen.special = NO_ACCESS, 0
+        for position in range(first, end):
+            chosen.special |= table.predicates[position].attribute > ATTRIBUTE_MASK
+        if first < end and table.predicates[first].high != ABSENT:
+            chosen.attribute = table.predicates[first].attribute & ATTRIBUTE_MASK
+            chosen.low, chosen.high = common_codes(table.predicates, first, end, first)
+    return access
+
+
+@builder
+def _order_by_cell(access, tree_start):
+    """A counting sort by the first cell."""
+    n_cells = tree_start[-1] + 1
+    start = np.zeros(n_cells + 1, np.int64)
+    for chosen in access:
+        start[_cell(chosen, tree_start) + 1] += 1
+    for i in range(n_cells):
+        start[i + 1] += start[i]
+    order = np.empty(len(access), np.int64)
+    for conjunction in range(len(access)):
+        cell = _cell(access[conjunction], tree_start)
+        order[start[cell]] = conjunction
+        start[cell] += 1
+    return order
+
+
+@kernel
+def _cell(chosen, tree_start):
+    return tree_start[-1] if chosen.attribute == NO_ACCESS else tree_start[chosen.attribute] + chosen.low
+
+
+@builder
+def _file(access, tree_start):
+    """Attach each conjunction to the nodes that cover its access codes: where nodes start, and their entries."""
+    node_start = np.zeros(tree_start[-1] + 2, np.int32)
+    nodes = np.empty(64, np.int64)
+    for chosen in access:
+        for i in range(_covering_nodes(chosen, tree_start, nodes)):
+            node_start[nodes[i] + 2] += 1
+    for i in range(len(node_start) - 1):
+        node_start[i + 1] += node_start[i]
+    entries = np.empty(node_start[-1], np.int32)
+    for conjunction in range(len(access)):
+        for i in range(_covering_nodes(access[conjunction], tree_start, nodes)):
+            entries[node_start[nodes[i] + 1]] = conjunction
+            node_start[nodes[i] + 1] += 1
+    return node_start[:-1].copy(), entries
+
+
+@kernel
+def _covering_nodes(chosen, tree_start, nodes):
+    """Write the fewest nodes that cover the access codes; return how many. Leaf i of n is node n + i."""
+    if chosen.attribute == NO_ACCESS:
+        return 0
+    base = tree_start[chosen.attribute]
+    n_leaves = (tree_start[chosen.attribute + 1] - base) // 2
+    left, right = n_leaves + chosen.low, n_leaves + chosen.high + 1
+    n_nodes = 0
+    while left < right:
+        if left & 1:
+            nodes[n_nodes] = base + left
+            n_nodes, left = n_nodes + 1, left + 1
+        if right & 1:
+            right -= 1
+            nodes[n_nodes] = base + right
+            n_nodes += 1
+        left, right = left >> 1, right >> 1
+    return n_nodes
+
+
+@builder
+def _signatures(table, access, bits):
+    signatures = np.zeros(len(access), np.uint64)
+    for conjunction in range(len(access)):
+        for position in range(table.start[conjunction], table.start[conjunction + 1]):
+            predicate = table.predicates[position]
+            attribute = predicate.attribute & ATTRIBUTE_MASK
+            if attribute != access[conjunction].attribute and predicate.high != ABSENT:
+                signatures[conjunction] |= bits[attribute]
+    return signatures
+
+
+@kernel
+def find_by_pst_bloom(filing, filed, work, flat):
+    """Name the entries of the cells that the event's values lie in, if their signatures allow it."""
+    event = work.event
+    lacking, n_waiting = ~np.uint64(0), 0
+    for i in range(event.state[N_PRESENT]):
+        lacking &= ~filing.bit_of_attribute[event.present[i]]
+    for i in range(event.state[N_PRESENT]):
+        attribute = event.present[i]
+        base = filing.tree_start[attribute]
+        n_leaves = (filing.tree_start[attribute + 1] - base) // 2
+        left, right = n_leaves + event.values[attribute].low, n_leaves + event.values[attribute].high
+        while right >= 1:
+            first, end = filing.node_start[base + left], filing.node_start[base + right + 1]
+            n_waiting = _propose_entries(filing, filed, work, flat, lacking, first, end, n_waiting)
+            left, right = left >> 1, right >> 1
+    decide(filed, work, flat, n_waiting)
+    for conjunction in filing.always:
+        check(filed, work, flat, conjunction)
+
+
+@kernel
+def _propose_entries(filing, filed, work, flat, lacking, first, end, n_waiting):
+    work.counts[N_LOOKED_AT] += end - first
+    for i in range(first, end):
+        if filing.signatures[i] & lacking == 0:
+            n_waiting = propose(filed, work, flat, n_waiting, filing.entries[i])
+    return n_waiting

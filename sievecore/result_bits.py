@@ -1,0 +1,71 @@
+"""Which slots a match has found: one bit each, and one bit for each 64 of those, so that few are found fast.
+
+    mark(bits, 70)   mark(bits, 3)   mark(bits, 70)
+
+    words     1000 … | 1000000 | 0 | …          summary   11 0 …
+    write_ids walks the summary: the ids come out ascending, each once, without those that are no longer alive
+
+All bits are zero between matches.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sievecore.bits import count_bits, lowest_bit
+from sievecore.jit import kernel
+
+__all__ = ["NO_ROOM", "ResultBits", "mark", "new_result_bits", "write_ids"]
+
+NO_ROOM = -1
+
+
+class ResultBits(NamedTuple):
+    """Bits of slots, and a bit for each word of those that is not zero."""
+
+    words: np.ndarray
+    summary: np.ndarray
+
+
+def new_result_bits(n_slots: int) -> ResultBits:
+    """Room for so many slots."""
+    n_words = n_slots // 64 + 1
+    return ResultBits(np.zeros(n_words, np.uint64), np.zeros(n_words // 64 + 1, np.uint64))
+
+
+@kernel
+def mark(bits, slot):
+    """Note that a slot was found."""
+    bits.words[slot >> 6] |= np.uint64(1) << np.uint64(slot & 63)
+    bits.summary[slot >> 12] |= np.uint64(1) << np.uint64((slot >> 6) & 63)
+
+
+@kernel
+def write_ids(bits, alive, ids, found, start):
+    """Write the ids of marked slots that are alive to found[start:], forget the marks; return the end, or NO_ROOM."""
+    has_room = start + _count(bits, alive) <= len(found)
+    in_a_row = len(ids) > 0 and ids[-1] - ids[0] == len(ids) - 1  # then they need not be read
+    for i in range(len(bits.summary)):
+        while bits.summary[i]:
+            place = i * 64 + np.int64(lowest_bit(bits.summary[i]))
+            bits.summary[i] &= bits.summary[i] - np.uint64(1)
+            word = bits.words[place] & alive[place]
+            bits.words[place] = 0
+            while word and has_room:
+                slot = place * 64 + np.int64(lowest_bit(word))
+                found[start] = ids[0] + slot if in_a_row else ids[slot]
+                start += 1
+                word &= word - np.uint64(1)
+    return start if has_room else NO_ROOM
+
+
+@kernel
+def _count(bits, alive):
+    n_marked = 0
+    for i in range(len(bits.summary)):
+        summary = bits.summary[i]
+        while summary:
+            place = i * 64 + np.int64(lowest_bit(summary))
+            n_marked += count_bits(bits.words[place] & alive[place])
+            summary &= summary - np.uint64(1)
+    return n_marked
