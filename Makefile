@@ -10,7 +10,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 WARMED := $(VENV)/.warmed
-SOURCES := $(shell find sievecore xpathfilter -name '*.py')
+SOURCES := $(shell find sievecore xpathfilter boolmatch -name '*.py')
 
 # The first Python on PATH that really starts, is new enough and can make environments. Shims of version
 # managers may be on PATH without a version behind them, so each candidate is tried by running it.

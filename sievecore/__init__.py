@@ -11,6 +11,7 @@
     breathing    long Python loops that let other threads in
     storage      named arrays in one file: written all or nothing, mapped, checked
     errors       SieveError and what stems from it
+    refusals     what every engine says when it refuses a text, a batch or an id
 
 This package imports nothing else of the project. Import its modules by name
 (`from sievecore.jit import kernel`); only the errors are also offered here.

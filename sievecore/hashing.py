@@ -9,7 +9,7 @@ import numpy as np
 
 from sievecore.jit import kernel
 
-__all__ = ["SEED", "hash_bytes", "mix", "new_slots"]
+__all__ = ["SEED", "hash_bytes", "mix", "new_slots", "same_bytes"]
 
 SEED = np.uint64(0xCBF29CE484222325)
 _BYTE_FACTOR = np.uint64(0x100000001B3)
@@ -32,6 +32,17 @@ def hash_bytes(content, start, end, state):
     for i in range(start, end):
         state = (state ^ np.uint64(content[i])) * _BYTE_FACTOR
     return mix(state, end - start)
+
+
+@kernel
+def same_bytes(left, left_start, left_end, right, right_start, right_end):
+    """Whether two byte ranges hold the same bytes."""
+    if left_end - left_start != right_end - right_start:
+        return False
+    for i in range(left_end - left_start):
+        if left[left_start + i] != right[right_start + i]:
+            return False
+    return True
 
 
 def new_slots(n_keys: int) -> np.ndarray:

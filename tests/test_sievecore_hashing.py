@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sievecore.hashing import SEED, hash_bytes, mix, new_slots
+from sievecore.hashing import SEED, hash_bytes, mix, new_slots, same_bytes
 
 pytestmark = pytest.mark.kernels
 
@@ -53,3 +53,10 @@ def test_a_table_is_a_power_of_two_long_and_at_most_half_full(n_keys: int) -> No
     assert len(slots) >= max(2 * n_keys, 1)
     assert len(slots) < 4 * max(n_keys, 4)
     assert (slots == -1).all()
+
+
+@given(st.binary(max_size=3), st.binary(max_size=3), st.binary(max_size=3))
+def test_two_ranges_are_the_same_when_their_bytes_are(left: bytes, right: bytes, before: bytes) -> None:
+    array = np.frombuffer(before + left + right + b".", np.uint8)
+    middle = len(before) + len(left)
+    assert same_bytes(array, len(before), middle, array, middle, middle + len(right)) == (left == right)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sievecore.breathing import breathe, breathing
-from sievecore.hashing import SEED, hash_bytes, new_slots
+from sievecore.hashing import SEED, hash_bytes, new_slots, same_bytes
 from sievecore.jit import kernel
 from xpathfilter.compiler import compile_expression
 from xpathfilter.draft import Draft
@@ -24,7 +24,6 @@ from xpathfilter.expression import DESCENDANTS, KindTest, Path
 from xpathfilter.parser import parse
 from xpathfilter.plan import LinearPath
 from xpathfilter.rows import PathRows, new_rows
-from xpathfilter.vocabulary import same_bytes
 
 __all__ = ["BulkReader"]
 

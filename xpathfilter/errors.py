@@ -11,7 +11,7 @@ Every error carries its facts as attributes, says them in `str()`, and survives 
 someone else wrote is made printable first, so that showing an error never fails.
 """
 
-import unicodedata
+from sievecore.refusals import RefusedBatch, RefusedText, UnknownId, printable
 
 __all__ = [
     "AddManyError",
@@ -22,18 +22,12 @@ __all__ = [
     "XPathSyntaxError",
 ]
 
-WINDOW = 72
-"""How many characters of a long expression are shown around the place an error points at."""
-
-N_SHOWN = 5
-"""How many refused expressions of a batch are shown; the rest is only counted."""
-
 
 class XPathFilterError(Exception):
     """The root of all errors that xpathfilter raises of its own accord."""
 
 
-class XPathSyntaxError(XPathFilterError, ValueError):
+class XPathSyntaxError(RefusedText, XPathFilterError, ValueError):
     """An expression was refused; `column` counts from 1.
 
     >>> print(XPathSyntaxError("//book/[price]", 8, "a node test"))
@@ -42,33 +36,9 @@ class XPathSyntaxError(XPathFilterError, ValueError):
              ^
     """
 
-    def __init__(self, text: str, column: int, expected: str, hint: str = "") -> None:
-        super().__init__(text, column, expected, hint)
-        self.text = text
-        self.column = column
-        self.expected = expected
-        self.hint = hint
 
-    def __str__(self) -> str:
-        hint = f": {_printable(self.hint)}" if self.hint else ""
-        return f"expected {self.expected} at column {self.column}{hint}\n{_point(self.text, self.column)}"
-
-
-class AddManyError(XPathFilterError, ValueError):
+class AddManyError(RefusedBatch[XPathSyntaxError], XPathFilterError, ValueError):
     """Some expressions of a batch were refused: `errors` holds (position in the batch, error) pairs."""
-
-    def __init__(self, errors: list[tuple[int, XPathSyntaxError]]) -> None:
-        super().__init__(errors)
-        self.errors = errors
-
-    def __str__(self) -> str:
-        refused = "1 expression was" if len(self.errors) == 1 else f"{len(self.errors)} expressions were"
-        lines = [f"{refused} refused"]
-        for position, error in self.errors[:N_SHOWN]:
-            lines += f"at position {position}: {error}".splitlines()
-        if len(self.errors) > N_SHOWN:
-            lines.append(f"and {len(self.errors) - N_SHOWN} more")
-        return "\n  ".join(lines)
 
 
 class NamespaceError(XPathFilterError, ValueError):
@@ -80,7 +50,7 @@ class NamespaceError(XPathFilterError, ValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"namespace prefix '{_printable(self.prefix)}': {self.reason}"
+        return f"namespace prefix '{printable(self.prefix)}': {self.reason}"
 
 
 class DocumentError(XPathFilterError, ValueError):
@@ -101,35 +71,8 @@ class DocumentError(XPathFilterError, ValueError):
         column = "" if self.column is None else f", column {self.column}"
         place = "" if self.line is None else f" at line {self.line}{column}"
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{_printable(self.reason)}{place}{hint}"
+        return f"{printable(self.reason)}{place}{hint}"
 
 
-class UnknownSubscription(XPathFilterError, KeyError):  # noqa: N818  a fact, not a fault
+class UnknownSubscription(UnknownId, XPathFilterError, KeyError):  # noqa: N818  a fact, not a fault
     """There is no subscription `subscription_id`: never was, or not any more."""
-
-    def __init__(self, subscription_id: int) -> None:
-        super().__init__(subscription_id)
-        self.subscription_id = subscription_id
-
-    def __str__(self) -> str:
-        return f"there is no subscription {self.subscription_id}"
-
-
-def _point(text: str, column: int) -> str:
-    """Return the part of `text` around `column` on one line, and a caret under the column."""
-    place = column - 1
-    start = max(0, place - WINDOW // 2)
-    stop = start + WINDOW
-    before = ("…" if start else "") + _printable(text[start:place])
-    after = _printable(text[place:stop]) + ("…" if stop < len(text) else "")
-    return f"  {before}{after}\n  {' ' * _width(before)}^"
-
-
-def _printable(text: str) -> str:
-    """Replace tabs, line ends, controls and lone surrogates by spaces, one for one."""
-    return "".join(character if character.isprintable() else " " for character in text)
-
-
-def _width(text: str) -> int:
-    """Return how many terminal cells `text` takes: two for a wide character, none for a combining one."""
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)

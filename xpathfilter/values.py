@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sievecore.hashing import same_bytes
 from sievecore.jit import kernel
 from xpathfilter.plan import Operation, Subject
 from xpathfilter.programs import is_true, new_stack
-from xpathfilter.vocabulary import N_OPERATIONS, Words, find_subject, same_bytes, text_hash
+from xpathfilter.vocabulary import N_OPERATIONS, Words, find_subject, text_hash
 from xpathfilter.xpath_numbers import parse_number
 
 __all__ = ["ValueScratch", "new_value_scratch", "satisfied_records"]

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sievecore.breathing import breathing
-from sievecore.hashing import SEED, hash_bytes, mix, new_slots
+from sievecore.hashing import SEED, hash_bytes, mix, new_slots, same_bytes
 from sievecore.jit import kernel
 from sievecore.tables import columns
 from xpathfilter.plan import ANY_NAME, TRUE, Combination, ElementName, Operation, PathStep, Subject, ValueTest
 from xpathfilter.programs import Program, read_program, waking_leaves, write_program
 
-__all__ = ["N_OPERATIONS", "Vocabulary", "Words", "find_name", "find_subject", "read_record", "same_bytes", "text_hash"]
+__all__ = ["N_OPERATIONS", "Vocabulary", "Words", "find_name", "find_subject", "read_record", "text_hash"]
 
 N_OPERATIONS = len(Operation)
 TEXT_OPERATIONS = (Operation.EQUAL_TEXT, Operation.UNEQUAL_TEXT, Operation.CONTAINS, Operation.STARTS_WITH)
@@ -261,17 +261,6 @@ def _subject_hash(element, kind, name):
 def text_hash(text, start, end, subject):
     """Where a test for this text begins to be looked for in `equal_slots`."""
     return hash_bytes(text, start, end, mix(SEED, subject))
-
-
-@kernel
-def same_bytes(left, left_start, left_end, right, right_start, right_end):
-    """Whether two byte ranges hold the same bytes."""
-    if left_end - left_start != right_end - right_start:
-        return False
-    for i in range(left_end - left_start):
-        if left[left_start + i] != right[right_start + i]:
-            return False
-    return True
 
 
 @kernel
