@@ -1,7 +1,7 @@
 """From a batch to a segment: rows become codes, equal conjunctions one, and the algorithm files them.
 
-    rows ──▶ spaces ──▶ coded predicates ──▶ the least likely first ──▶ each conjunction once ──▶ filing
-                                                                                 └──▶ targets: who wants it
+rows ──▶ spaces ──▶ coded predicates ──▶ the least likely first ──▶ each conjunction once ──▶ filing
+                                                                             └──▶ targets: who wants it
 """
 
 from typing import NamedTuple

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boolmatch.flat_events import ABOVE, BOOLEAN, NUMBER, STRING, FlatEvents
+from boolmatch.flat_events import BOOLEAN, NUMBER, STRING, FlatEvents
 from boolmatch.spaces import FALSE_CODE, OTHER_CODE, Spaces, find_attribute, number_code, text_code
 from sievecore.jit import kernel
 from sievecore.tables import columns
@@ -71,9 +71,6 @@ def _pair_codes(spaces, attribute, flat, pair):
         code = text_code(spaces, attribute, flat.text, pair.text_start, pair.text_end)
     elif pair.kind == BOOLEAN:
         code = FALSE_CODE + np.int64(pair.low)
-    elif pair.kind == ABOVE:
-        code = number_code(spaces, attribute, pair.low)
-        code += code & 1
     else:
         code = np.int64(OTHER_CODE)
     return code, code

@@ -8,8 +8,8 @@
                               2    symbol     STRING               3:4
                               3    price      NUMBER     1     9
 
-Only attributes that some subscription names have pairs; several values of one attribute stand side by side. An
-integer that no double holds lies between two doubles, so it is the kind ABOVE the smaller of them.
+Only attributes that some subscription names have pairs; several values of one attribute stand side by side. Atoms
+that were decided outside, WITHIN and XPATH, are pairs with a truth value.
 """
 
 from typing import NamedTuple
@@ -18,9 +18,9 @@ import numpy as np
 
 from sievecore.tables import columns
 
-__all__ = ["ABOVE", "BOOLEAN", "NUMBER", "OTHER", "PAIR", "STRING", "FlatEvents"]
+__all__ = ["BOOLEAN", "NUMBER", "OTHER", "PAIR", "STRING", "FlatEvents"]
 
-OTHER, BOOLEAN, NUMBER, STRING, ABOVE = range(1, 6)
+OTHER, BOOLEAN, NUMBER, STRING = range(1, 5)
 
 PAIR = columns("attribute", "kind", "text_start", "text_end", low=np.float64, high=np.float64)
 

@@ -1,6 +1,6 @@
 """LIKE over UTF-8: does a text match a pattern of characters, any one character and any sequence?
 
-    'a_c%'      97 ANY_ONE 99 ANY_SEQUENCE
+    'a_c%'      97 ANY_ONE 99 ANY_RUN
 
 After a sequence, what follows is tried at each place in turn; a later sequence makes all earlier choices final,
 so there is one place to come back to, and the cost is at most that of pattern times text.
@@ -8,20 +8,19 @@ so there is one place to come back to, and the cost is at most that of pattern t
 
 import numpy as np
 
+from boolmatch.patterns import ANY_ONE, ANY_RUN
 from sievecore.jit import kernel
 
-__all__ = ["ANY_ONE", "ANY_SEQUENCE", "like_matches"]
-
-ANY_ONE, ANY_SEQUENCE = -1, -2
+__all__ = ["like_matches"]
 
 
 @kernel
 def like_matches(program, position, end, text, place, stop):
     """Whether text[place:stop], in UTF-8, matches program[position:end]."""
-    sequence, resumed = -1, place
+    run, resumed = -1, place
     while place < stop or position < end:
-        if position < end and program[position] == ANY_SEQUENCE:
-            sequence, resumed = position, place
+        if position < end and program[position] == ANY_RUN:
+            run, resumed = position, place
             position += 1
             continue
         if position < end and place < stop:
@@ -29,10 +28,10 @@ def like_matches(program, position, end, text, place, stop):
             if program[position] == ANY_ONE or program[position] == character:
                 position, place = position + 1, after
                 continue
-        if sequence < 0 or resumed >= stop:
+        if run < 0 or resumed >= stop:
             return False
         _, resumed = _character(text, resumed)
-        position, place = sequence + 1, resumed
+        position, place = run + 1, resumed
     return True
 
 

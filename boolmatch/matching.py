@@ -19,7 +19,19 @@ from sievecore.bits import prefetch
 from sievecore.jit import kernel
 from sievecore.result_bits import ResultBits, mark, new_result_bits
 
-__all__ = ["N_CHECKED", "N_COUNTS", "N_EVENTS", "N_FOUND", "N_LOOKED_AT", "Filed", "Work", "check", "decide", "new_work", "propose"]
+__all__ = [
+    "N_CHECKED",
+    "N_COUNTS",
+    "N_EVENTS",
+    "N_FOUND",
+    "N_LOOKED_AT",
+    "Filed",
+    "Work",
+    "check",
+    "decide",
+    "new_work",
+    "propose",
+]
 
 # Cells of `Work.counts`: events, candidates looked at by the algorithm, those decided, those that held.
 N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND = range(4)

@@ -23,9 +23,9 @@ import numpy as np
 from boolmatch.coded_event import N_PRESENT
 from boolmatch.conjunctions import Conjunctions
 from boolmatch.matching import N_LOOKED_AT, check, decide, propose
+from boolmatch.rows import offsets
 from boolmatch.selectivity import Profile, common_codes
 from boolmatch.spaces import ABSENT, ATTRIBUTE_MASK
-from boolmatch.rows import offsets
 from sievecore.breathing import breathe
 from sievecore.jit import builder, kernel
 from sievecore.tables import columns

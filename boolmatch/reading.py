@@ -1,7 +1,9 @@
 """From a segment back to a batch: the subscriptions that are still wanted, as rows with constants.
 
-    targets turned round ──▶ which conjunctions and programs the wanted slots need ──▶ their codes ──▶ rows
+targets turned round ──▶ which conjunctions and programs the wanted slots need ──▶ their codes ──▶ rows
 """
+
+import itertools
 
 import numpy as np
 
@@ -76,7 +78,7 @@ def _write_links(filed, wanted, links):
 def spaces_texts(spaces: Spaces) -> list[str]:
     """The strings of all attributes, as rows number them."""
     content, bounds = spaces.text.tobytes(), spaces.text_bounds.tolist()
-    return [content[a:b].decode(errors="surrogatepass") for a, b in breathing(zip(bounds, bounds[1:], strict=False))]
+    return [content[a:b].decode(errors="surrogatepass") for a, b in breathing(itertools.pairwise(bounds))]
 
 
 def _read_lists(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boolmatch.predicates import Predicate, Range, ValueType, like_program
+from boolmatch.predicates import Predicate, Range
 from sievecore.tables import columns
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "HAS_LOW",
     "HIGH_CLOSED",
     "LOW_CLOSED",
+    "NO_TEXT",
     "ROW",
     "PredicateRows",
     "RowWriter",
@@ -58,7 +59,7 @@ class RowWriter:
         self._texts: dict[str, int] = {}
         self._ranges: list[tuple[int | float, ...]] = []
         self._n_ranges: list[int] = []
-        self._likes: list[tuple[int, ...]] = []
+        self._likes: list[list[int]] = []
         self._negated: list[bool] = []
 
     def __len__(self) -> int:
@@ -76,7 +77,7 @@ class RowWriter:
     def _write_detail(self, attribute: int, predicate: Predicate) -> int:
         self._ranges += [self._row(attribute, part, False, NO_DETAIL) for part in predicate.ranges]
         self._n_ranges.append(len(predicate.ranges))
-        self._likes.append(like_program(predicate.like) if predicate.like else ())
+        self._likes.append(predicate.like.program().tolist() if predicate.like else [])
         self._negated.append(predicate.like is not None and predicate.like.negated)
         return len(self._n_ranges) - 1
 

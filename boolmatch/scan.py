@@ -1,6 +1,6 @@
 """Scan: decide every conjunction for every event. The oracle of the others, and the fastest for a few.
 
-    conjunction   0  1  2  3 …       each from its least likely predicate on, until one fails
+conjunction   0  1  2  3 …       each from its least likely predicate on, until one fails
 """
 
 from typing import NamedTuple

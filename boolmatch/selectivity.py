@@ -70,9 +70,10 @@ def common_codes(predicates, first, end, i):
     attribute = predicates[i].attribute & ATTRIBUTE_MASK
     if end - first <= MANY:
         for j in range(first, end):
-            if predicates[j].attribute & ATTRIBUTE_MASK == attribute:
-                if max(low, predicates[j].low) <= min(high, predicates[j].high):
-                    low, high = max(low, predicates[j].low), min(high, predicates[j].high)
+            other = predicates[j]
+            meets = max(low, other.low) <= min(high, other.high)
+            if meets and other.attribute & ATTRIBUTE_MASK == attribute:
+                low, high = max(low, other.low), min(high, other.high)
     return low, high
 
 

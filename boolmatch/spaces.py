@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boolmatch.predicates import ValueType
+from boolmatch.ranges import ValueType
 from boolmatch.rows import EVERY, HAS_HIGH, HAS_LOW, HIGH_CLOSED, LOW_CLOSED, NO_TEXT, ROW, offsets
 from sievecore.breathing import breathe, breathing
 from sievecore.hashing import SEED, mix, new_slots
@@ -42,6 +42,7 @@ __all__ = [
     "decode_rows",
     "find_attribute",
     "number_code",
+    "renumbered",
     "text_code",
 ]
 
@@ -91,6 +92,13 @@ def build_spaces(rows: np.ndarray, texts: Sequence[str]) -> tuple[Spaces, np.nda
     coded = np.empty(len(rows), CODED)
     _encode(spaces, rows, local, number_places, text_places, coded)
     return spaces, coded
+
+
+def renumbered(spaces: Spaces, attributes: np.ndarray) -> Spaces:
+    """The same spaces with other numbers for their attributes, ascending like the old ones."""
+    spaces = spaces._replace(attributes=attributes, attribute_slots=new_slots(len(attributes)))
+    _enter_attributes(spaces)
+    return spaces
 
 
 def _local_numbers(attributes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -272,7 +280,7 @@ def _compare_text(spaces, text, content, start, end):
 def _encode(spaces, rows, local, number_places, text_places, coded):
     for i in range(len(rows)):
         row, attribute = rows[i], local[i]
-        low, high = ABSENT, ABSENT
+        low = high = np.int64(ABSENT)
         if row.type == ANY:
             low, high = OTHER_CODE, code_counts(spaces, attribute) - 1
         elif row.type == BOOLEAN:

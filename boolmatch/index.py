@@ -1,0 +1,283 @@
+"""BooleanIndex: which of many standing Boolean subscriptions want this event?
+
+add, add_many, remove ──▶ Overlay ──▶ Snapshot of frozen segments ─┐
+                                                                  ├─▶ stream ──▶ ids
+match, match_many ────▶ event writer ──▶ flat events ─────────────┘
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from boolmatch.algorithms import ALGORITHMS
+from boolmatch.auto import AUTO, chosen_algorithm
+from boolmatch.building import build_segment
+from boolmatch.bulk import read_simple
+from boolmatch.columns import PredicateColumns
+from boolmatch.deciders import Deciders
+from boolmatch.draft import Draft, NumberOf
+from boolmatch.errors import (
+    AddManyError,
+    BooleanSyntaxError,
+    EventError,
+    UndecidedAtomError,
+    UnknownSubscription,
+)
+from boolmatch.event_writer import Event, write_events
+from boolmatch.expression import Within, XPathAtom
+from boolmatch.files import load_segment, save_segment
+from boolmatch.names import AttributeNames, Subject, XPathKey
+from boolmatch.normal_form import AllOf, AnyOf, Formula, NormalForm, normalize
+from boolmatch.parser import parse
+from boolmatch.predicates import Literal, Predicate
+from boolmatch.reading import read_batch
+from boolmatch.segment import Segment
+from boolmatch.stream import match_events
+from sievecore.breathing import breathing
+from sievecore.overlay import Overlay
+from sievecore.snapshots import Layer, Snapshot
+
+__all__ = ["BooleanIndex"]
+
+Decide = Callable[[str], int]
+Refusal = BooleanSyntaxError | UndecidedAtomError
+Result = np.ndarray | EventError
+
+
+class BooleanIndex:
+    """Standing Boolean subscriptions, matched against events.
+
+    An event matches an expression if the expression is TRUE of it, in SQL's three-valued logic. Every method may be
+    called from any thread. A match sees one version of the subscriptions: all that was added before it started,
+    nothing that was removed before it started.
+
+    >>> index = BooleanIndex()
+    >>> rich = index.add("price > 100 AND symbol IN ('IBM', 'AAPL')")
+    >>> index.match({"price": 120, "symbol": "IBM"}).tolist() == [rich]
+    True
+    >>> index.remove(rich)
+    >>> len(index)
+    0
+    """
+
+    def __init__(self, algorithm: str = AUTO, decide: Decide | None = None) -> None:
+        """`decide` is told the text of each XPATH atom that is added, and answers with the key it goes by."""
+        if algorithm != AUTO and algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm is {algorithm!r}, expected one of {', '.join([AUTO, *ALGORITHMS])}")
+        self.algorithm = algorithm
+        self._decide = decide
+        self._names = AttributeNames()
+        self._deciders = Deciders(self._names)
+        self._overlay = self._new_overlay(Snapshot(), next_id=1)
+
+    def _new_overlay(self, snapshot: Snapshot[Segment], next_id: int) -> Overlay[Draft, Segment]:
+        return Overlay(Draft, self._build, self._merged, snapshot, next_id)
+
+    def add(self, expression: str, decide: Decide | None = None) -> int:
+        """Subscribe; return the subscription's id. Ids ascend and are never used again."""
+        form, numbers = self._compile(expression, decide)
+        return self._overlay.add(lambda draft, subscription_id: draft.add(subscription_id, form, numbers))
+
+    def add_many(
+        self,
+        expressions: Iterable[str] | PredicateColumns,
+        errors: list[tuple[int, Refusal]] | None = None,
+        decide: Decide | None = None,
+    ) -> np.ndarray:
+        """Subscribe to many expressions or columns of comparisons, fast; return their ids in the same order.
+
+        If any does not parse, all that do not are reported in one `AddManyError` and nothing is added. With a list
+        for `errors`, the good ones are added, (position, error) pairs are appended, and a bad one's id is -1.
+        """
+        draft = self._overlay.new_draft()
+        if isinstance(expressions, PredicateColumns):
+            ids = self._overlay.take_ids(len(expressions.counts))
+            draft.add_columns(ids, expressions, self._attribute_numbers(expressions))
+            self._overlay.add_layer(draft)
+            return ids
+        texts = _listed(expressions)
+        columns, plain = read_simple(texts)
+        compiled, bad = self._compile_odd(texts, plain, decide)
+        if bad and errors is None:
+            raise AddManyError(bad)
+        good = np.ones(len(texts), np.bool_)
+        good[[position for position, _ in bad]] = False
+        ids = np.full(len(texts), -1, np.int64)
+        ids[good] = self._overlay.take_ids(int(good.sum()))
+        draft.add_columns(ids[plain], columns, self._attribute_numbers(columns))
+        for position, form, numbers in breathing(compiled):
+            draft.add(int(ids[position]), form, numbers)
+        self._overlay.add_layer(draft)
+        if errors is not None:
+            errors += bad
+        return ids
+
+    def remove(self, subscription_id: int) -> None:
+        """Unsubscribe; `UnknownSubscription` if there is no such subscription (any more)."""
+        self.remove_many([subscription_id])
+
+    def remove_many(self, subscription_ids: Iterable[int]) -> None:
+        """Unsubscribe many; if one of them is unknown, none is removed."""
+        ids = np.array(sorted({_checked_id(subscription_id) for subscription_id in subscription_ids}), np.int64)
+        missing = self._overlay.remove(ids)
+        if len(missing):
+            raise UnknownSubscription(int(missing[0]))
+
+    def __len__(self) -> int:
+        return len(self._overlay.snapshot)
+
+    def __contains__(self, subscription_id: object) -> bool:
+        try:
+            return self._overlay.snapshot.find(_checked_id(subscription_id)) is not None
+        except (UnknownSubscription, TypeError):
+            return False
+
+    def match(self, event: Event, true_paths: Iterable[int] = ()) -> np.ndarray:
+        """The ids of all subscriptions that want the event, ascending; `EventError` if it holds what cannot be matched.
+
+        `true_paths` are the keys of the XPATH atoms that are true of it.
+        """
+        result = self.match_many([event], threads=1, true_paths=[true_paths])[0]
+        if isinstance(result, EventError):
+            raise EventError(result.attribute, result.reason, result.hint)
+        return result
+
+    def match_many(
+        self,
+        events: Iterable[Event],
+        threads: int | None = None,
+        true_paths: Sequence[Iterable[int]] = (),
+    ) -> list[Result]:
+        """The result of each event: an array as from `match`, or the `EventError` of a bad one.
+
+        `threads` is by default the number of processors. `true_paths` has the keys of true XPATH atoms of each event.
+        """
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads is {threads}, expected 1 or more, or None for one a processor")
+        snapshot, listed = self._overlay.snapshot, list(events)
+        flat, refused = write_events(listed, self._names, self._current_deciders(), true_paths)
+        results: list[Result] = list(match_events(snapshot, flat, threads))
+        for position, error in refused.items():
+            results[position] = error
+        return results
+
+    def stats(self) -> dict[str, Any]:
+        """Counts and sizes: subscriptions, segments and their algorithms, bytes of index arrays."""
+        layers = self._overlay.snapshot.layers
+        return {
+            "algorithm": self.algorithm,
+            "subscriptions": len(self._overlay.snapshot),
+            "segments": [{"algorithm": layer.segment.algorithm.name, "alive": layer.n_alive} for layer in layers],
+            "bytes": sum(layer.segment.n_bytes + layer.alive.nbytes for layer in layers),
+        }
+
+    def merge(self) -> None:
+        """Make the index one segment, as small and as fast as it can be; matching and updates go on meanwhile."""
+        self._overlay.merge_all()
+
+    def wait_until_merged(self) -> None:
+        """Return when no merging is going on in the background."""
+        self._overlay.wait_until_merged()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the index to one file that `load` can map into memory."""
+        layers = self._overlay.snapshot.layers
+        whole = len(layers) == 1 and layers[0].n_alive == len(layers[0].segment)
+        segment = layers[0].segment if whole else self._merged(layers)
+        save_segment(path, segment, self._names, self.algorithm, self._overlay.next_id)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], mmap: bool = True, decide: Decide | None = None) -> "BooleanIndex":
+        """The index that was saved; with `mmap`, its arrays stay in the file and processes share the memory."""
+        segment, names, algorithm, next_id = load_segment(path, mmap)
+        index = cls(algorithm, decide)
+        index._names, index._deciders = names, Deciders(names)
+        snapshot: Snapshot[Segment] = Snapshot()
+        index._overlay = index._new_overlay(snapshot.with_layers([], [Layer.whole(segment)]), next_id)
+        return index
+
+    def _compile(self, expression: str, decide: Decide | None) -> tuple[NormalForm, NumberOf]:
+        form = normalize(parse(expression))
+        return form, {literal: self._number(literal, expression, decide) for literal in _literals(form)}
+
+    def _number(self, literal: Literal, expression: str, decide: Decide | None) -> int:
+        if isinstance(literal, Predicate):
+            return self._names.number(literal.attribute)
+        subject = self._decided(literal.atom, expression, decide)
+        if not literal.positive:
+            self._names.denied.add(subject)
+        return self._names.number(subject)
+
+    def _decided(self, atom: Within | XPathAtom, expression: str, decide: Decide | None) -> Subject:
+        if isinstance(atom, Within):
+            return atom
+        decide = decide or self._decide
+        if decide is None:
+            raise UndecidedAtomError(expression, atom.column)
+        return XPathKey(decide(atom.text), atom.text)
+
+    def _compile_odd(
+        self, texts: list[str], plain: np.ndarray, decide: Decide | None
+    ) -> tuple[list[tuple[int, NormalForm, NumberOf]], list[tuple[int, Refusal]]]:
+        """Compile the expressions that were not plain, one by one; those that do not parse come with their errors."""
+        is_odd = np.ones(len(texts), np.bool_)
+        is_odd[plain] = False
+        compiled, bad = [], []
+        for position in breathing(np.flatnonzero(is_odd).tolist()):
+            try:
+                compiled.append((position, *self._compile(texts[position], decide)))
+            except (BooleanSyntaxError, UndecidedAtomError) as error:
+                bad.append((position, error))
+        return compiled, bad
+
+    def _attribute_numbers(self, columns: PredicateColumns) -> np.ndarray:
+        return np.array([self._names.number(name) for name in breathing(columns.names)], np.int32)
+
+    def _current_deciders(self) -> Deciders:
+        if not self._deciders.is_current():
+            self._deciders = Deciders(self._names)
+        return self._deciders
+
+    def _build(self, draft: Draft) -> Segment:
+        batch = draft.batch()
+        return build_segment(batch, ALGORITHMS[chosen_algorithm(self.algorithm, batch)])
+
+    def _merged(self, layers: Sequence[Layer[Segment]]) -> Segment:
+        """One segment with what is alive in some layers."""
+        draft = Draft()
+        for layer in layers:
+            draft.add_batch(read_batch(layer.segment.filed, layer.living_slots()))
+        return self._build(draft)
+
+
+def _literals(form: NormalForm) -> set[Literal]:
+    found = {literal for conjunction in form.conjunctions for literal in conjunction}
+    return found if form.formula is None else found | set(_leaves(form.formula))
+
+
+def _leaves(formula: Formula) -> Iterable[Literal]:
+    if isinstance(formula, AllOf | AnyOf):
+        for part in formula.parts:
+            yield from _leaves(part)
+    else:
+        yield formula
+
+
+def _checked_id(subscription_id: object) -> int:
+    if isinstance(subscription_id, bool) or not isinstance(subscription_id, (int, np.integer)):
+        raise TypeError(f"a subscription id is an int, not {type(subscription_id).__name__}")
+    if not 0 < subscription_id < 1 << 63:
+        raise UnknownSubscription(int(subscription_id))
+    return int(subscription_id)
+
+
+def _listed(expressions: Iterable[str]) -> list[str]:
+    if isinstance(expressions, str):
+        raise TypeError("expressions is one str, expected several; for one expression there is add()")
+    texts = expressions if isinstance(expressions, list) else list(expressions)
+    for position, text in enumerate(breathing(texts)):
+        if not isinstance(text, str):
+            raise TypeError(f"expression {position} is {type(text).__name__}, expected str")
+    return texts
