@@ -13,7 +13,7 @@ closed `unterminated`: the parser refuses them when it gets there, so that the f
 import re
 from typing import NamedTuple
 
-__all__ = ["KEYWORDS", "NAME", "Token", "tokenize"]
+__all__ = ["KEYWORDS", "NAME", "SURROGATE", "Token", "tokenize"]
 
 KEYWORDS = frozenset(
     {"AND", "BETWEEN", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE", "WITHIN", "XPATH"}
@@ -23,6 +23,9 @@ KEYWORDS = frozenset(
 # Indic and Thai writing are no word characters for Python.
 MARKS = "\u0300-\u036f\u0900-\u0dff\u0e31-\u0e4e"
 NAME = rf"(?:[^\W\d]|\$)[\w${MARKS}]*(?:\.[\w${MARKS}]+)*"
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character. It comes out of broken text, and there is no UTF-8 for it."""
 
 TOKEN = re.compile(
     rf"""[ \t\r\n\f]*(?:

@@ -36,7 +36,7 @@ from boolmatch.expression import (
     any_of,
     negation,
 )
-from boolmatch.lexer import KEYWORDS, Token, tokenize
+from boolmatch.lexer import KEYWORDS, SURROGATE, Token, tokenize
 from boolmatch.polygons import PolygonError, read_polygon
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse"]
@@ -65,7 +65,6 @@ CONSTANT_HINTS = {
     "NULL": "write IS NULL or IS NOT NULL",
     "=": "write = once",
 }
-SURROGATE = re.compile("[\ud800-\udfff]")
 UNIT = re.compile("''|.", re.DOTALL)
 LAST_EXACT = 2.0**53
 MAX_SHOWN = 40
