@@ -31,12 +31,14 @@ class Algorithm(NamedTuple):
     find: Any
     order: Callable[[Conjunctions, Profile], np.ndarray] | None = None
     """The order in which the algorithm wants the conjunctions to lie, if it cares."""
+    as_written: bool = False
+    """Whether predicates stay in the order they were written in; otherwise the least likely one comes first."""
 
 
 ALGORITHMS = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("scan", ScanFiling, build_scan, find_by_scan),
+        Algorithm("scan", ScanFiling, build_scan, find_by_scan, as_written=True),
         Algorithm("pst-bloom", PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order),
     )
 }

@@ -42,10 +42,12 @@ def build_segment(batch: Batch, algorithm: Algorithm) -> Segment:
     given = Lists(_starts(batch.lengths), coded[:n_rows], details[:n_rows])
     leaves = Lists(_starts(batch.leaf_lengths), coded[n_rows:n_predicates], details[n_rows:])
     profile = new_profile(spaces, given.predicates, len(batch.lengths))
-    likely = scores(profile, given.start, given.predicates, given.details, rows.detail_start, ranges)
-    sorting = sort_predicates(given.start, given.predicates, given.details, likely)
+    lists = given
+    if not algorithm.as_written:
+        likely = scores(profile, given.start, given.predicates, given.details, rows.detail_start, ranges)
+        sorting = sort_predicates(given.start, given.predicates, given.details, likely)
+        lists = Lists(given.start, given.predicates[sorting], given.details[sorting])
     breathe()
-    lists = Lists(given.start, given.predicates[sorting], given.details[sorting])
     first, number = _number_lists(lists, new_slots(len(batch.lengths)))
     breathe()
     lists = _gathered(lists, first)

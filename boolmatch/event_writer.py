@@ -17,13 +17,12 @@ from boolmatch.deciders import Deciders
 from boolmatch.errors import EventError
 from boolmatch.flat_events import BOOLEAN, NUMBER, OTHER, PAIR, STRING, FlatEvents
 from boolmatch.names import AttributeNames
-from boolmatch.values import Interval, Point, to_double
+from boolmatch.values import EXACT_INTEGERS, Interval, Point, to_double
 
 __all__ = ["Event", "write_events"]
 
 Event = Mapping[str, Any]
 
-EXACT = 2**53
 SEVERAL = (list, tuple, set, frozenset)
 
 
@@ -60,7 +59,7 @@ class _Writer:
             raise EventError("", f"expected a mapping of attributes to values, found {type(event).__name__}")
         for name, value in event.items():
             kind = type(value)
-            if kind is float or (kind is int and -EXACT <= value <= EXACT):
+            if kind is float or (kind is int and -EXACT_INTEGERS <= value <= EXACT_INTEGERS):
                 self._write_number(name, value)
             elif kind is str:
                 self._write_text(name, value)

@@ -282,7 +282,7 @@ def _encode(spaces, rows, local, number_places, text_places, coded):
         row, attribute = rows[i], local[i]
         low = high = np.int64(ABSENT)
         if row.type == ANY:
-            low, high = OTHER_CODE, code_counts(spaces, attribute) - 1
+            low, high = np.int64(OTHER_CODE), code_counts(spaces, attribute) - 1
         elif row.type == BOOLEAN:
             low, high = FALSE_CODE + np.int64(row.low), FALSE_CODE + np.int64(row.high)
         elif row.type == NUMBER:

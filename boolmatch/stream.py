@@ -7,7 +7,6 @@ One call of a kernel takes a thread through all its events of a segment. A kerne
 back, is given more, and goes on with the same event.
 """
 
-import os
 import threading
 from typing import Any
 
@@ -30,9 +29,9 @@ DONE = -1
 FIRST_ROOM = 1 << 12
 
 
-def match_events(snapshot: Snapshot[Segment], flat: FlatEvents, n_threads: int | None) -> list[np.ndarray]:
+def match_events(snapshot: Snapshot[Segment], flat: FlatEvents, n_threads: int) -> list[np.ndarray]:
     """The ids that want each event, ascending."""
-    found = [_match_layer(layer, flat, n_threads or os.cpu_count() or 1) for layer in snapshot.layers]
+    found = [_match_layer(layer, flat, n_threads) for layer in snapshot.layers]
     if len(found) == 1:
         return found[0]
     nothing = np.zeros(0, np.int64)
