@@ -13,10 +13,12 @@ from boolmatch.errors import (
     UndecidedAtomError,
     UnknownSubscription,
 )
+from boolmatch.index import BooleanIndex
 from boolmatch.values import Interval, Point
 
 __all__ = [
     "AddManyError",
+    "BooleanIndex",
     "BooleanMatchError",
     "BooleanSyntaxError",
     "EventError",

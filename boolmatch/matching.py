@@ -12,7 +12,6 @@ import numpy as np
 
 from boolmatch.coded_event import IS_PLAIN, CodedEvent, new_coded_event
 from boolmatch.conjunctions import Conjunctions, all_hold, all_meet
-from boolmatch.flat_events import FlatEvents
 from boolmatch.spaces import Spaces
 from boolmatch.targets import Targets, is_true, new_stack
 from sievecore.bits import prefetch
@@ -66,10 +65,10 @@ class Work(NamedTuple):
     slices: np.ndarray  # slices of a filing that are asked for, before they are looked at
 
 
-def new_work(filed: Filed, flat: FlatEvents) -> Work:
-    """Working memory for the events of a batch."""
+def new_work(filed: Filed) -> Work:
+    """Working memory for one thread."""
     return Work(
-        new_coded_event(filed.spaces, flat),
+        new_coded_event(filed.spaces),
         new_result_bits(len(filed.ids)),
         new_stack(filed.targets),
         np.zeros(N_COUNTS, np.int64),

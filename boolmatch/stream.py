@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from boolmatch.algorithms import find_candidates
-from boolmatch.coded_event import load_event, unload_event
+from boolmatch.coded_event import load_event, unload_event, with_room
 from boolmatch.flat_events import FlatEvents
-from boolmatch.matching import N_COUNTS, N_EVENTS, new_work
+from boolmatch.matching import N_COUNTS, N_EVENTS
 from boolmatch.segment import Segment
 from sievecore.atomics import fetch_add
 from sievecore.jit import kernel
@@ -70,7 +70,8 @@ class _Run:
 
     def _work(self) -> None:
         segment, flat = self._layer.segment, self._flat
-        work = new_work(segment.filed, flat)
+        work = segment.scratches.take()
+        work = work._replace(event=with_room(work.event, int(np.diff(flat.start).max(initial=0))))
         ends = np.zeros(flat.n_events, np.int64)
         events = np.zeros(flat.n_events, np.int64)
         ids = np.empty(FIRST_ROOM, np.int64)
@@ -82,6 +83,8 @@ class _Run:
             ids = np.empty(2 * len(ids), np.int64)
         self._keep(events, ends, ids, int(progress[N_DONE]))
         self.counts += work.counts
+        work.counts[:] = 0
+        segment.scratches.give_back(work)
 
     def _keep(self, events: np.ndarray, ends: np.ndarray, ids: np.ndarray, n_done: int) -> None:
         """Hand out what was found."""
