@@ -55,14 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(name: str, scenario: Callable[[Workbench], list[Row]], bench: Workbench, facts: dict[str, Any]) -> list[Row]:
     """The rows of one scenario, or none if an answer is wrong: a speed without answers is no speed."""
-    before, start = bench.checks.n_documents, perf_counter()
+    before, start = bench.checks.n_answers, perf_counter()
     rows = []
     try:
         rows = scenario(bench)
     except WrongAnswerError as wrong:
         facts["wrong"][name] = str(wrong)
         print(wrong, file=sys.stderr)
-    facts["checked"][name] = bench.checks.n_documents - before
+    facts["checked"][name] = bench.checks.n_answers - before
     progress(f"{name}: {facts['checked'][name]:,} answers checked, {perf_counter() - start:.0f} s")
     return rows
 
