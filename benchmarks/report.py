@@ -18,10 +18,13 @@ import lxml.etree
 import numba
 import numpy as np
 
-__all__ = ["COST", "Row", "machine", "number", "table", "write_json"]
+from benchmarks.floors import bound
+
+__all__ = ["COST", "EVENT_COST", "Row", "machine", "number", "ratio", "table", "write_json"]
 
 COST = "ms a document"
 """The unit of the rows that the plot is drawn from."""
+EVENT_COST = "µs an event"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,11 @@ class Row:
         if self.at_least is not None:
             return f"≥ {number(self.at_least)}"
         return "" if self.at_most is None else f"≤ {number(self.at_most)}"
+
+
+def ratio(scenario: str, what: str, n: int, measured: float) -> Row:
+    """How many times as fast, held against its floor if there is one for `n` subscriptions."""
+    return Row(scenario, what, n, measured, "×", at_least=bound(what, n))
 
 
 def table(rows: Sequence[Row]) -> str:
