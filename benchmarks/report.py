@@ -84,7 +84,7 @@ def number(value: float) -> str:
     """Three digits that count; more only before the point."""
     if value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:.3g}" if value >= 1e-3 or value <= 0 else "< 0.001"
 
 
 def machine() -> dict[str, Any]:

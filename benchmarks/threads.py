@@ -76,7 +76,7 @@ def _throughput_rows(scenario: str, what: str, n: int, one: float, two: float, u
     return [
         Row(scenario, f"{what}, 1 thread", n, one, unit),
         Row(scenario, f"{what}, 2 threads", n, two, unit),
-        ratio(scenario, "throughput of 2 threads over 1", n, two / one),
+        ratio(scenario, f"{what}: throughput of 2 threads over 1", n, two / one),
     ]
 
 
