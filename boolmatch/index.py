@@ -26,6 +26,7 @@ from boolmatch.errors import (
     UnknownSubscription,
 )
 from boolmatch.event_writer import Event, write_events
+from boolmatch.explanation import Explanation, explain
 from boolmatch.expression import Within, XPathAtom
 from boolmatch.files import load_segment, save_segment
 from boolmatch.names import AttributeNames, Subject, XPathKey
@@ -161,6 +162,17 @@ class BooleanIndex:
         for position, error in refused.items():
             results[position] = error
         return results
+
+    def explain(self, subscription_id: int, event: Event, true_paths: Iterable[int] = ()) -> Explanation:
+        """Why a subscription wants an event: which of its predicates held, which failed first, which were unknown."""
+        found = self._overlay.snapshot.find(_checked_id(subscription_id))
+        if found is None:
+            raise UnknownSubscription(subscription_id)
+        flat, refused = write_events([event], self._names, self._current_deciders(), [true_paths])
+        if refused:
+            raise refused[0]
+        layer, slot = found
+        return explain(layer.segment, slot, flat, self._names)
 
     def match_table(self, table: Any, threads: int | None = None) -> list[np.ndarray]:
         """The ids that want each row of a table of events: an Arrow table, or a mapping of names to numpy columns.
