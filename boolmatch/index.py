@@ -277,9 +277,10 @@ class BooleanIndex:
         return self._build(draft)
 
 
-def _literals(form: NormalForm) -> set[Literal]:
-    found = {literal for conjunction in form.conjunctions for literal in conjunction}
-    return found if form.formula is None else found | set(_leaves(form.formula))
+def _literals(form: NormalForm) -> dict[Literal, None]:
+    """All literals, each once, in the order they were written in."""
+    found = [literal for conjunction in form.conjunctions for literal in conjunction]
+    return dict.fromkeys(found if form.formula is None else [*found, *_leaves(form.formula)])
 
 
 def _leaves(formula: Formula) -> Iterable[Literal]:

@@ -1,8 +1,8 @@
 """What updaters did and what matchers saw, and whether each match was right for a version of its time.
 
-    updater   ──┤ add 7 ├───────────┤ remove 7 ├──▶        a match that starts after `add` has returned and ends
-    matcher        ┤ match ├  ┤ match ├  ┤ match ├──▶      before `remove` was called must see 7, one that starts
-                     may        must       may             after `remove` has returned must not
+updater   ──┤ add 7 ├───────────┤ remove 7 ├──▶        a match that starts after `add` has returned and ends
+matcher        ┤ match ├  ┤ match ├  ┤ match ├──▶      before `remove` was called must see 7, one that starts
+                 may        must       may             after `remove` has returned must not
 """
 
 import itertools

@@ -28,7 +28,6 @@ pytestmark = pytest.mark.kernels
 every_algorithm = pytest.mark.parametrize("algorithm", ["auto", *ALGORITHMS])
 
 
-
 @st.composite
 def drawn(draw: st.DrawFn, strategy: Any) -> Any:
     """The same, with a short name: hypothesis writes strategies out."""
