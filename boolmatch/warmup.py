@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from boolmatch.algorithms import ALGORITHMS
+from boolmatch.event_writer import Event
 from boolmatch.index import BooleanIndex
 from sievecore.settling import settle
 
@@ -20,7 +21,7 @@ EXPRESSIONS = [
     "NOT e LIKE 'a%b'",
     " AND ".join(f"(a = {number} OR b{number} = 1)" for number in range(8)),
 ]
-EVENTS = [{"a": 1, "b": 3, "c": "x", "d": [1, 2], "e": "ab"}, {"a": 2, "b": 1}] * 8
+EVENTS: list[Event] = [{"a": 1, "b": 3, "c": "x", "d": [1, 2], "e": "ab"}, {"a": 2, "b": 1}] * 8
 
 
 def warm_up() -> None:

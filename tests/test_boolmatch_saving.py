@@ -76,5 +76,5 @@ def test_a_file_of_the_other_engine_is_refused(file: Path) -> None:
 def test_a_truncated_file_is_refused(file: Path) -> None:
     full_index("auto").save(file)
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(StorageError, match="expected .* bytes, found"):
+    with pytest.raises(StorageError, match=r"expected .* bytes, found"):
         BooleanIndex.load(file)
