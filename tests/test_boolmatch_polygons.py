@@ -15,6 +15,7 @@ SAME = {
     "without_blanks": "POLYGON((0 0,1 1,1 0,0 0))",
     "the_other_way_round": "POLYGON((0 0, 1 0, 1 1, 0 0))",
     "from_another_corner": "POLYGON((1 0, 0 0, 1 1, 1 0))",
+    "with_minus_zeros": "POLYGON((-0 -0, 1 -0, 1 1, -0 -0))",
     "in_small_letters": " polygon\n((0.0 0, 1e0 1, 1 0, -0 0)) ",
 }
 
