@@ -79,7 +79,7 @@ def _write_links(filed, wanted, links):
 def spaces_texts(spaces: Spaces) -> list[str]:
     """The strings of all attributes, as rows number them."""
     content, bounds = spaces.text.tobytes(), spaces.text_bounds.tolist()
-    return [content[a:b].decode(errors="surrogatepass") for a, b in breathing(itertools.pairwise(bounds))]
+    return [content[a:b].decode() for a, b in breathing(itertools.pairwise(bounds))]
 
 
 def read_lists(

@@ -78,7 +78,7 @@ def build_spaces(rows: np.ndarray, texts: Sequence[str]) -> tuple[Spaces, np.nda
     number_start, numbers, number_places = _distinct_ends(rows, local, rank, NUMBER, len(attributes))
     breathe()
     text_start, text_ranks, text_places = _distinct_ends(rows, local, rank, STRING, len(attributes))
-    encoded = [ranked[i].encode(errors="surrogatepass") for i in breathing(text_ranks.astype(np.int64).tolist())]
+    encoded = [ranked[i].encode() for i in breathing(text_ranks.astype(np.int64).tolist())]
     spaces = Spaces(
         attributes=attributes,
         attribute_slots=new_slots(len(attributes)),

@@ -70,6 +70,7 @@ REFUSED_EVENTS: dict[str, tuple[Any, str, str]] = {
     "nan": ({"price": math.nan}, "price", "NaN is no number to compare with"),
     "an_integer_that_no_double_holds": ({"price": 2**53 + 1}, "price", "no double holds 9007199254740993"),
     "an_enormous_integer": ({"price": 10**400}, "price", "no double holds an integer of 1329 bits"),
+    "half_a_character": ({"price": "a\ud800"}, "price", "half a character, a lone surrogate, at position 1"),
     "no_mapping": (["price"], "", "expected a mapping of attributes to values, found list"),
 }
 
@@ -193,6 +194,15 @@ def test_columns_of_comparisons_are_subscriptions() -> None:
     first, second = index.add_many(columns).tolist()
     assert index.match({"price": 120, "symbol": "IBM"}).tolist() == [first, second]
     assert index.match({"price": 7, "symbol": "IBM"}).tolist() == []
+
+
+def test_columns_that_no_value_satisfies_never_match() -> None:
+    index = BooleanIndex()
+    never = index.add_many(predicate_columns([1, 1, 2], ["a"] * 4, ["BETWEEN", "<", "=", "<"], [5, "", 3, 1], [1] * 4))
+    never_texts = index.add_many(["a BETWEEN 5 AND 1", "a BETWEEN 'y' AND 'x'", "a < ''", "a = 1"])
+    assert index.match({"a": Interval(0, 10)}).tolist() == [never[2], never_texts[3]]
+    assert index.match({"a": ["", "x", "y", 3]}).tolist() == []
+    assert len(index) == 7
 
 
 WRONG_CALLS: dict[str, tuple[Any, type[Exception], str]] = {
