@@ -37,12 +37,14 @@ class Algorithm(NamedTuple):
     """How many words of working memory the kernel wants."""
     describe: Callable[[Any], dict[str, Any]] = lambda filing: {}
     """What `stats` should tell about a filing."""
+    as_written: bool = False
+    """Whether predicates stay in the order they were written in; otherwise the least likely one comes first."""
 
 
 ALGORITHMS = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("scan", ScanFiling, build_scan, find_by_scan),
+        Algorithm("scan", ScanFiling, build_scan, find_by_scan, as_written=True),
         Algorithm("pst-bloom", PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order),
         Algorithm(
             "be-tree",

@@ -157,7 +157,8 @@ class BETree:
             path.append(int(nodes[path[-1]]["parent"]))
         for above in path[:-1]:
             low, high = _codes(self.table, conjunction, nodes[above]["attribute"])
-            assert nodes[above]["low"] <= low <= high <= nodes[above]["high"], "it lies within all nodes above it"
+            within = nodes[above]["low"] <= low and high <= nodes[above]["high"]
+            assert within or low > high, "it lies within all nodes above it, or never holds"
         assert _fitting_half(self.growth, self.table, node, conjunction) == NONE, "it fits no half of its node"
         on_path = {int(nodes[above]["attribute"]) for above in path}
         directory = {int(nodes[child]["attribute"]) for child in self.children(node)} - on_path

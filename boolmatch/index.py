@@ -26,6 +26,7 @@ from boolmatch.errors import (
     UnknownSubscription,
 )
 from boolmatch.event_writer import Event, write_events
+from boolmatch.explanation import Explanation, explain
 from boolmatch.expression import Within, XPathAtom
 from boolmatch.files import load_segment, save_segment
 from boolmatch.names import AttributeNames, Subject, XPathKey
@@ -35,6 +36,7 @@ from boolmatch.predicates import Literal, Predicate
 from boolmatch.reading import read_batch
 from boolmatch.segment import Segment
 from boolmatch.stream import match_events
+from boolmatch.table_events import columns_of, rows_of, write_table
 from sievecore.breathing import breathing
 from sievecore.overlay import Overlay
 from sievecore.snapshots import Layer, Snapshot
@@ -154,14 +156,37 @@ class BooleanIndex:
 
         `threads` is by default the number of processors. `true_paths` has the keys of true XPATH atoms of each event.
         """
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads is {threads}, expected 1 or more, or None for one a processor")
         snapshot, listed = self._overlay.snapshot, list(events)
         flat, refused = write_events(listed, self._names, self._current_deciders(), true_paths)
-        results: list[Result] = list(match_events(snapshot, flat, threads))
+        results: list[Result] = list(match_events(snapshot, flat, _checked_threads(threads)))
         for position, error in refused.items():
             results[position] = error
         return results
+
+    def explain(self, subscription_id: int, event: Event, true_paths: Iterable[int] = ()) -> Explanation:
+        """Why a subscription wants an event: which of its predicates held, which failed first, which were unknown."""
+        found = self._overlay.snapshot.find(_checked_id(subscription_id))
+        if found is None:
+            raise UnknownSubscription(subscription_id)
+        flat, refused = write_events([event], self._names, self._current_deciders(), [true_paths])
+        if refused:
+            raise refused[0]
+        layer, slot = found
+        return explain(layer.segment, slot, flat, self._names)
+
+    def match_table(self, table: Any, threads: int | None = None) -> list[np.ndarray]:
+        """The ids that want each row of a table of events: an Arrow table, or a mapping of names to numpy columns.
+
+        A null or masked cell is an absent value. A cell that cannot be matched is an `EventError` for the table.
+        """
+        snapshot, deciders = self._overlay.snapshot, self._current_deciders()
+        columns = columns_of(table)
+        flat = None if deciders.has_work else write_table(columns, self._names)
+        if flat is None:
+            flat, refused = write_events(list(rows_of(columns)), self._names, deciders, ())
+            if refused:
+                raise next(iter(refused.values()))
+        return match_events(snapshot, flat, _checked_threads(threads))
 
     def stats(self) -> dict[str, Any]:
         """Counts and sizes: subscriptions, segments and their algorithms, bytes of index arrays."""
@@ -252,9 +277,10 @@ class BooleanIndex:
         return self._build(draft)
 
 
-def _literals(form: NormalForm) -> set[Literal]:
-    found = {literal for conjunction in form.conjunctions for literal in conjunction}
-    return found if form.formula is None else found | set(_leaves(form.formula))
+def _literals(form: NormalForm) -> dict[Literal, None]:
+    """All literals, each once, in the order they were written in."""
+    found = [literal for conjunction in form.conjunctions for literal in conjunction]
+    return dict.fromkeys(found if form.formula is None else [*found, *_leaves(form.formula)])
 
 
 def _leaves(formula: Formula) -> Iterable[Literal]:
@@ -271,6 +297,12 @@ def _checked_id(subscription_id: object) -> int:
     if not 0 < subscription_id < 1 << 63:
         raise UnknownSubscription(int(subscription_id))
     return int(subscription_id)
+
+
+def _checked_threads(threads: int | None) -> int:
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}, expected 1 or more, or None for one a processor")
+    return threads or os.cpu_count() or 1
 
 
 def _listed(expressions: Iterable[str]) -> list[str]:

@@ -8,13 +8,15 @@
 Threads share a segment without locks.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from boolmatch.algorithms import ALGORITHMS, Algorithm
-from boolmatch.matching import Filed
+from boolmatch.matching import Filed, Work, new_work
+from sievecore.scratch import ScratchPool
 
 __all__ = ["Segment"]
 
@@ -28,6 +30,11 @@ class Segment:
     algorithm: Algorithm
     filed: Filed
     filing: Any
+    scratches: ScratchPool[Work] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        n_scratch = self.algorithm.scratch_size(self.filing)
+        object.__setattr__(self, "scratches", ScratchPool(partial(new_work, self.filed, n_scratch)))
 
     @property
     def ids(self) -> np.ndarray:

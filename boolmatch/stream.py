@@ -7,16 +7,15 @@ One call of a kernel takes a thread through all its events of a segment. A kerne
 back, is given more, and goes on with the same event.
 """
 
-import os
 import threading
 from typing import Any
 
 import numpy as np
 
 from boolmatch.algorithms import find_candidates
-from boolmatch.coded_event import load_event, unload_event
+from boolmatch.coded_event import load_event, unload_event, with_room
 from boolmatch.flat_events import FlatEvents
-from boolmatch.matching import N_COUNTS, N_EVENTS, new_work
+from boolmatch.matching import N_COUNTS, N_EVENTS
 from boolmatch.segment import Segment
 from sievecore.atomics import fetch_add
 from sievecore.jit import kernel
@@ -30,9 +29,9 @@ DONE = -1
 FIRST_ROOM = 1 << 12
 
 
-def match_events(snapshot: Snapshot[Segment], flat: FlatEvents, n_threads: int | None) -> list[np.ndarray]:
+def match_events(snapshot: Snapshot[Segment], flat: FlatEvents, n_threads: int) -> list[np.ndarray]:
     """The ids that want each event, ascending."""
-    found = [_match_layer(layer, flat, n_threads or os.cpu_count() or 1) for layer in snapshot.layers]
+    found = [_match_layer(layer, flat, n_threads) for layer in snapshot.layers]
     if len(found) == 1:
         return found[0]
     nothing = np.zeros(0, np.int64)
@@ -71,7 +70,8 @@ class _Run:
 
     def _work(self) -> None:
         segment, flat = self._layer.segment, self._flat
-        work = new_work(segment.filed, flat, segment.algorithm.scratch_size(segment.filing))
+        work = segment.scratches.take()
+        work = work._replace(event=with_room(work.event, int(np.diff(flat.start).max(initial=0))))
         ends = np.zeros(flat.n_events, np.int64)
         events = np.zeros(flat.n_events, np.int64)
         ids = np.empty(FIRST_ROOM, np.int64)
@@ -83,6 +83,8 @@ class _Run:
             ids = np.empty(2 * len(ids), np.int64)
         self._keep(events, ends, ids, int(progress[N_DONE]))
         self.counts += work.counts
+        work.counts[:] = 0
+        segment.scratches.give_back(work)
 
     def _keep(self, events: np.ndarray, ends: np.ndarray, ids: np.ndarray, n_done: int) -> None:
         """Hand out what was found."""

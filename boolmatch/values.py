@@ -17,7 +17,10 @@ import numpy as np
 
 from boolmatch.errors import EventError
 
-__all__ = ["Interval", "Point", "to_double"]
+__all__ = ["EXACT_INTEGERS", "Interval", "Point", "to_double"]
+
+EXACT_INTEGERS = 2**53
+"""Up to here a double holds every integer."""
 
 
 def to_double(number: float, attribute: str = "") -> float:
