@@ -72,8 +72,8 @@ def holds(table, position, event, flat):
     """Whether the event satisfies one predicate."""
     predicate = table.predicates[position]
     value = event.values[predicate.attribute & ATTRIBUTE_MASK]
-    if value.low > predicate.high or value.high < predicate.low:
-        return False
+    if value.low > predicate.high or value.high < predicate.low or predicate.low > predicate.high:
+        return False  # a BETWEEN from 5 to 1 lies inside of an interval from 1 to 5, and yet never holds
     if predicate.attribute <= ATTRIBUTE_MASK and value.n <= 1:
         return True
     return _holds_closely(table, position, event, flat)

@@ -195,6 +195,13 @@ def test_columns_of_comparisons_are_subscriptions() -> None:
     assert index.match({"price": 7, "symbol": "IBM"}).tolist() == []
 
 
+@every_algorithm
+def test_a_backwards_between_never_holds(algorithm: str) -> None:
+    index = BooleanIndex(algorithm)
+    index.add_many(["year BETWEEN 2016 AND 2014"])
+    assert index.match({"year": Interval(2010, 2020)}).tolist() == []
+
+
 WRONG_CALLS: dict[str, tuple[Any, type[Exception], str]] = {
     "an_unknown_algorithm": (lambda index: BooleanIndex("quick"), ValueError, "algorithm is 'quick', expected one of"),
     "no_threads": (lambda index: index.match_many([], threads=0), ValueError, "threads is 0, expected 1 or more"),
