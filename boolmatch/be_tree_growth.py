@@ -341,7 +341,7 @@ def _queue_if_over(growth, number):
 def _codes(table, conjunction, attribute):
     """The codes at which a conjunction's predicates about an attribute all meet; (0, -1) if it has none.
 
-    One that does not meet those before it is left out: then the conjunction never holds, and may lie anywhere.
+    One that does not meet those before it is left out: only an event with several values can satisfy both.
     """
     low, high = 0, -1
     for position in range(table.start[conjunction], table.start[conjunction + 1]):
