@@ -63,9 +63,10 @@ class Work(NamedTuple):
     counts: np.ndarray
     waiting: np.ndarray  # candidates that are asked for from memory, before they are decided
     slices: np.ndarray  # slices of a filing that are asked for, before they are looked at
+    scratch: np.ndarray  # words that the algorithm uses as it likes
 
 
-def new_work(filed: Filed) -> Work:
+def new_work(filed: Filed, n_scratch: int = 0) -> Work:
     """Working memory for one thread."""
     return Work(
         new_coded_event(filed.spaces),
@@ -74,22 +75,26 @@ def new_work(filed: Filed) -> Work:
         np.zeros(N_COUNTS, np.int64),
         np.zeros(WINDOW, np.int32),
         np.zeros(N_SLICES, SLICE),
+        np.zeros(n_scratch, np.uint64),
     )
 
 
 @kernel
-def propose(filed, work, flat, n_waiting, conjunction):
-    """Add a candidate whose first predicate is known to hold to those that wait; return how many wait now."""
+def propose(filed, work, flat, n_waiting, conjunction, n_known):
+    """Add a candidate to those that wait; return how many wait now.
+
+    The first `n_known` predicates of each are known to hold in a plain event, if they have no flags.
+    """
     work.waiting[n_waiting] = conjunction
     n_waiting += 1
     if n_waiting < WINDOW:
         return n_waiting
-    decide(filed, work, flat, n_waiting)
+    decide(filed, work, flat, n_waiting, n_known)
     return 0
 
 
 @kernel
-def decide(filed, work, flat, n_waiting):
+def decide(filed, work, flat, n_waiting, n_known):
     """Decide those that wait, and mark who wants those that hold."""
     table, waiting = filed.table, work.waiting
     for i in range(n_waiting):
@@ -105,7 +110,7 @@ def decide(filed, work, flat, n_waiting):
         conjunction = np.uint32(waiting[i])
         if conjunction < n_plain:
             after = np.uint32(conjunction + np.uint32(1))
-            found = all_meet(table, table.start[conjunction] + 1, table.start[after], work.event.points)
+            found = all_meet(table, table.start[conjunction] + n_known, table.start[after], work.event.points)
         else:
             found = all_hold(table, conjunction, work.event, flat)
         if found:

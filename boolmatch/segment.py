@@ -33,7 +33,8 @@ class Segment:
     scratches: ScratchPool[Work] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scratches", ScratchPool(partial(new_work, self.filed)))
+        n_scratch = self.algorithm.scratch_size(self.filing)
+        object.__setattr__(self, "scratches", ScratchPool(partial(new_work, self.filed, n_scratch)))
 
     @property
     def ids(self) -> np.ndarray:
