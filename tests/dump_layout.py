@@ -100,12 +100,12 @@ def _fields(arrays: object, *names: str) -> Iterator[str]:
 
 def _words(segment: Segment) -> Iterator[str]:
     words = segment.words
-    for table in ("names", "subjects", "tests", "records"):
+    for table in ("names", "subjects", "groups"):
         yield from _table(table, getattr(words, table))
         yield ""
     yield f"name_text         {words.name_text.tobytes().decode()}"
-    yield f"test_text         {words.test_text.tobytes().decode()}"
-    yield from _fields(words, "program")
+    yield f"text              {words.text.tobytes().decode()}"
+    yield from _fields(words, "text_start", "single_records", "woken_start", "record_start", "record_words")
 
 
 def _suffix(segment: Segment) -> Iterator[str]:

@@ -14,7 +14,7 @@ from xpathfilter.flatten import flatten, new_flat_document
 from xpathfilter.parser import parse
 from xpathfilter.records import N_BLOCKS, N_NODES, N_PAIRS, N_TASKS, RecordScratch
 from xpathfilter.segment import WHOLE_BLOCKS, Segment, Verified
-from xpathfilter.vocabulary import read_record
+from xpathfilter.words import read_record
 
 pytestmark = pytest.mark.kernels
 

@@ -21,7 +21,7 @@ from xpathfilter.delta import (
     new_delta_walker,
 )
 from xpathfilter.records import N_NODES, N_TASKS, RecordScratch
-from xpathfilter.rows import PathRows, new_rows
+from xpathfilter.rows import Rows, new_rows
 from xpathfilter.suffix import (
     SuffixFamilies,
     SuffixWalker,
@@ -46,11 +46,11 @@ class Algorithm(ABC):
     merging: bool  # whether phase 1 merges elements and cuts the document into blocks
 
     @abstractmethod
-    def build(self, rows: PathRows, n_records: int) -> tuple[Families, np.ndarray]:
+    def build(self, rows: Rows, n_records: int) -> tuple[Families, np.ndarray]:
         """The families of distinct rows, and the terminal of each row."""
 
     @abstractmethod
-    def rows(self, families: Any, terminals: np.ndarray) -> PathRows:
+    def rows(self, families: Any, terminals: np.ndarray) -> Rows:
         """The rows that these terminals were built from."""
 
     @abstractmethod
@@ -75,12 +75,12 @@ class Suffix(Algorithm):
     families_type = SuffixFamilies
     merging = True
 
-    def build(self, rows: PathRows, n_records: int) -> tuple[Families, np.ndarray]:
+    def build(self, rows: Rows, n_records: int) -> tuple[Families, np.ndarray]:
         return build_suffix_families(rows, n_records)
 
-    def rows(self, families: SuffixFamilies, terminals: np.ndarray) -> PathRows:
+    def rows(self, families: SuffixFamilies, terminals: np.ndarray) -> Rows:
         rows = new_rows([], path_lengths(families, terminals))
-        return rows._replace(steps=suffix_paths(families, terminals, rows.start))
+        return rows._replace(values=suffix_paths(families, terminals, rows.start))
 
     def new_walker(self, families: SuffixFamilies) -> SuffixWalker:
         return new_suffix_walker(families)
@@ -104,12 +104,12 @@ class Delta(Algorithm):
     families_type = DeltaFamilies
     merging = False
 
-    def build(self, rows: PathRows, n_records: int) -> tuple[Families, np.ndarray]:
+    def build(self, rows: Rows, n_records: int) -> tuple[Families, np.ndarray]:
         return build_delta_families(rows, n_records)
 
-    def rows(self, families: DeltaFamilies, terminals: np.ndarray) -> PathRows:
+    def rows(self, families: DeltaFamilies, terminals: np.ndarray) -> Rows:
         rows = new_rows([], np.diff(families.column_start)[terminals])
-        return rows._replace(steps=delta_paths(families, terminals, rows.start))
+        return rows._replace(values=delta_paths(families, terminals, rows.start))
 
     def new_walker(self, families: DeltaFamilies) -> DeltaWalker:
         return new_delta_walker(families)

@@ -31,7 +31,7 @@ from xpathfilter.segment import Segment, Verified
 __all__ = ["XPathIndex"]
 
 FILE_KIND = "xpathfilter.index"
-FILE_VERSION = 1
+FILE_VERSION = 2
 
 Namespaces = Mapping[str, str]
 Compiled = tuple[int, Plan, Verified]
@@ -161,7 +161,7 @@ class XPathIndex:
             "subscriptions": len(snapshot),
             "lanes": lanes,
             "segments": len(snapshot.layers),
-            "records": sum(len(layer.segment.words.records) for layer in snapshot.layers),
+            "records": sum(layer.segment.words.n_records for layer in snapshot.layers),
             "bytes": sum(layer.segment.n_bytes + layer.alive.nbytes for layer in snapshot.layers),
         }
 

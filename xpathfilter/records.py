@@ -30,7 +30,7 @@ from sievecore.jit import kernel
 from sievecore.tables import columns
 from xpathfilter.flatten import N_ELEMENTS, N_LEVELS, N_NAMES
 from xpathfilter.values import ValueScratch, new_value_scratch, satisfied_records
-from xpathfilter.vocabulary import Words, find_name
+from xpathfilter.words import Words, find_name
 
 __all__ = ["BLOCK_NODES", "Blocks", "MergedTree", "RecordScratch", "find_records", "grown", "new_record_scratch"]
 
@@ -91,7 +91,7 @@ class RecordScratch(NamedTuple):
 
 def new_record_scratch(words: Words) -> RecordScratch:
     """Working memory for small documents; it grows with what it meets."""
-    n_records = len(words.records)
+    n_records = words.n_records
     tree = MergedTree(
         counts=np.zeros(2, np.int64),
         nodes=np.zeros(256, NODE),
@@ -156,7 +156,7 @@ def _merge_elements(words, scratch, flat, merging):
     tree.counts[MERGE_STAMP] += 1
     start = 0
     for i in range(n_elements):
-        if start + len(words.records) > len(tree.records):
+        if start + len(words.record_start) > len(tree.records):
             return FULL_NODE_RECORDS
         element = flat.elements[i]
         end = _find_element_records(words, scratch.values, flat, tree, i, start)

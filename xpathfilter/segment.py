@@ -32,7 +32,7 @@ from xpathfilter.subscribers import (
 )
 from xpathfilter.suffix import match_suffix
 from xpathfilter.verifier import Namespaces, holds
-from xpathfilter.vocabulary import Words
+from xpathfilter.words import Words
 
 __all__ = ["Segment", "SegmentScratch", "Verified"]
 
@@ -206,7 +206,7 @@ class Segment:
 
     def _deep_scratch(self, scratch: SegmentScratch, n_levels: int) -> DeepScratch:
         if scratch.deep is None or scratch.deep.words.shape[1] * 64 < n_levels:
-            scratch.deep = new_deep_scratch(self.families, len(self.words.records), n_levels)
+            scratch.deep = new_deep_scratch(self.families, self.words.n_records, n_levels)
         return scratch.deep
 
 
