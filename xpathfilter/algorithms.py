@@ -20,7 +20,7 @@ from xpathfilter.delta import (
     match_delta,
     new_delta_walker,
 )
-from xpathfilter.records import N_NODES, N_TASKS, RecordScratch
+from xpathfilter.records import RecordScratch
 from xpathfilter.rows import Rows, new_rows
 from xpathfilter.suffix import (
     SuffixFamilies,
@@ -58,12 +58,8 @@ class Algorithm(ABC):
         """Working memory of one thread."""
 
     @abstractmethod
-    def n_tasks(self, records: RecordScratch) -> int:
-        """How many tasks phase 1 has made."""
-
-    @abstractmethod
-    def match(self, families: Any, records: RecordScratch, walker: Any, next_task: np.ndarray) -> None:
-        """Do tasks, from the one that `next_task` counts on, until none is left."""
+    def match(self, families: Any, records: RecordScratch, walker: Any) -> None:
+        """Match what phase 1 has found."""
 
     @abstractmethod
     def match_deep(self, families: Any, records: RecordScratch, walker: Any, deep: DeepScratch) -> None:
@@ -85,13 +81,8 @@ class Suffix(Algorithm):
     def new_walker(self, families: SuffixFamilies) -> SuffixWalker:
         return new_suffix_walker(families)
 
-    def n_tasks(self, records: RecordScratch) -> int:
-        return int(records.blocks.counts[N_TASKS])
-
-    def match(
-        self, families: SuffixFamilies, records: RecordScratch, walker: SuffixWalker, next_task: np.ndarray
-    ) -> None:
-        match_suffix(families, records.blocks, walker, next_task)
+    def match(self, families: SuffixFamilies, records: RecordScratch, walker: SuffixWalker) -> None:
+        match_suffix(families, records.blocks, walker)
 
     def match_deep(
         self, families: SuffixFamilies, records: RecordScratch, walker: SuffixWalker, deep: DeepScratch
@@ -114,13 +105,8 @@ class Delta(Algorithm):
     def new_walker(self, families: DeltaFamilies) -> DeltaWalker:
         return new_delta_walker(families)
 
-    def n_tasks(self, records: RecordScratch) -> int:
-        return int(records.tree.counts[N_NODES])
-
-    def match(
-        self, families: DeltaFamilies, records: RecordScratch, walker: DeltaWalker, next_task: np.ndarray
-    ) -> None:
-        match_delta(families, records.tree, walker, next_task)
+    def match(self, families: DeltaFamilies, records: RecordScratch, walker: DeltaWalker) -> None:
+        match_delta(families, records.tree, walker)
 
     def match_deep(
         self, families: DeltaFamilies, records: RecordScratch, walker: DeltaWalker, deep: DeepScratch

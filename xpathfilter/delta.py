@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sievecore.atomics import fetch_add
 from sievecore.jit import builder, kernel
 from xpathfilter.records import N_NODES
 from xpathfilter.rows import Rows
@@ -106,12 +105,9 @@ def delta_paths(families, columns, row_start):
 
 
 @kernel
-def match_delta(families, tree, walker, next_task):
-    """Evaluate internal events until none is left; a task is a node of the document, worked on if it is a leaf."""
-    while True:
-        node = fetch_add(next_task, 0, 1)
-        if node >= tree.counts[N_NODES]:
-            break
+def match_delta(families, tree, walker):
+    """Evaluate the internal event of each leaf."""
+    for node in range(tree.counts[N_NODES]):
         if tree.nodes[node].first_child < 0:
             _set_path(tree, node, walker.words, True)
             _evaluate_families(families, tree, node, walker)

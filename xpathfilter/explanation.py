@@ -39,7 +39,7 @@ from xpathfilter.plan import (
 )
 from xpathfilter.programs import read_program
 from xpathfilter.records import N_NODES
-from xpathfilter.segment import WHOLE_BLOCKS, Segment, Verified
+from xpathfilter.segment import Segment, Verified
 from xpathfilter.terminals import forget_found
 from xpathfilter.words import read_record
 
@@ -161,7 +161,7 @@ def _witness(segment: Segment, suffix: int, root: Any, flat: FlatDocument) -> st
     slot_terminal, _ = segment.wants()
     terminal = int(slot_terminal[suffix])
     with segment.scratches.lend() as scratch:
-        segment.prepare(flat, scratch, WHOLE_BLOCKS)
+        segment.prepare(flat, scratch)
         tree, walker = scratch.records.tree, scratch.walker
         deep = new_deep_scratch(segment.families, segment.words.n_records, int(flat.counts[N_LEVELS]))
         for node in range(tree.counts[N_NODES]):

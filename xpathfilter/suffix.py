@@ -35,12 +35,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sievecore.atomics import fetch_add
 from sievecore.bits import lowest_bit, prefetch
 from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
 from sievecore.tables import columns
-from xpathfilter.records import BLOCK_NODES, N_TASKS
+from xpathfilter.records import BLOCK_NODES, N_BLOCKS
 from xpathfilter.rows import Rows
 from xpathfilter.terminals import note_found
 
@@ -235,35 +234,26 @@ def suffix_paths(families, terminals, row_start):
 
 
 @kernel
-def match_suffix(families, blocks, walker, next_task):
-    """Do tasks until none is left. Any number of threads may do so at once, each with a walker of its own."""
-    loaded = -1
-    while True:
-        number = fetch_add(next_task, 0, 1)
-        if number >= blocks.counts[N_TASKS]:
-            break
-        task = blocks.tasks[number]
-        if task.block != loaded:
-            _load(blocks, loaded, walker.words, False)
-            _load(blocks, task.block, walker.words, True)
-            loaded = task.block
-        _walk(families, blocks, task, walker)
-    _load(blocks, loaded, walker.words, False)
+def match_suffix(families, blocks, walker):
+    """Walk the families of each block's records."""
+    for block in range(blocks.counts[N_BLOCKS]):
+        _load(blocks, block, walker.words, True)
+        _walk(families, blocks, block, walker)
+        _load(blocks, block, walker.words, False)
 
 
 @kernel
 def _load(blocks, block, words, present):
-    if block >= 0:
-        for i in range(blocks.blocks[block].pair_start, blocks.blocks[block].pair_end):
-            pair = blocks.pairs[i]
-            words[pair.record] = pair.word if present else np.uint64(0)
+    for i in range(blocks.blocks[block].pair_start, blocks.blocks[block].pair_end):
+        pair = blocks.pairs[i]
+        words[pair.record] = pair.word if present else np.uint64(0)
 
 
 @kernel
-def _walk(families, blocks, task, walker):
+def _walk(families, blocks, block, walker):
     nodes, node_words = walker.queue_nodes, walker.queue_words
-    first_bit = task.block * BLOCK_NODES
-    head, tail = 0, _wake_families(families, blocks, task, walker)
+    first_bit = block * BLOCK_NODES
+    head, tail = 0, _wake_families(families, blocks, blocks.blocks[block], walker)
     while head < tail:
         end = min(tail, head + WINDOW)
         for i in range(head, end):
@@ -273,18 +263,17 @@ def _walk(families, blocks, task, walker):
             prefetch(families.codes, np.int64(nodes[i]))
         for i in range(head, end):
             if node_words[i]:
-                tail = _meet_children(families, blocks, task.block, walker, nodes[i], node_words[i], tail)
+                tail = _meet_children(families, blocks, blocks.blocks[block], walker, nodes[i], node_words[i], tail)
         head = end
 
 
 @kernel
-def _wake_families(families, blocks, task, walker):
-    """Queue the families of the task's records; return how many were queued."""
+def _wake_families(families, blocks, of_block, walker):
+    """Queue the families of the block's records; return how many were queued."""
     tail = 0
-    fresh = blocks.blocks[task.block].fresh
-    for i in range(task.pair_start, task.pair_end):
+    for i in range(of_block.pair_start, of_block.pair_end):
         pair = blocks.pairs[i]
-        word = pair.word & fresh
+        word = pair.word & of_block.fresh
         if word:
             for side in range(2):
                 root = families.roots[2 * pair.record + side]
@@ -305,9 +294,9 @@ def _reached(relatives, first_bit, word, to_ancestors):
 
 
 @kernel
-def _meet_children(families, blocks, block, walker, child, reach, tail):
+def _meet_children(families, blocks, of_block, walker, child, reach, tail):
     if families.codes[child] & WIDE:
-        brothers, of_block = wide_group(families, child), blocks.blocks[block]
+        brothers = wide_group(families, child)
         if (of_block.pair_end - of_block.pair_start) * SEARCH_COST < brothers.end - brothers.first:
             return _seek_children(families, blocks, of_block, walker, brothers, reach, tail)
     while True:
