@@ -13,10 +13,10 @@ from sievecore.breathing import breathe, breathing
 from xpathfilter.algorithms import Algorithm
 from xpathfilter.plan import FALSE, Combination, LinearPath, PathStep, Plan
 from xpathfilter.programs import Program, renumbered, write_program
-from xpathfilter.rows import Rows, concatenate_rows, distinct_rows, new_rows
+from xpathfilter.rows import Rows, concatenate_rows, distinct_rows, new_rows, ranked
 from xpathfilter.segment import Segment, Verified
 from xpathfilter.subscribers import build_subscribers
-from xpathfilter.vocabulary import Vocabulary, ranked
+from xpathfilter.vocabulary import Vocabulary
 
 __all__ = ["Draft"]
 
@@ -155,7 +155,7 @@ class Draft:
     def _translated(self, segment: Segment, rows: Rows) -> Rows:
         """The rows of another segment, in the codes of this draft."""
         used, rank = ranked(rows.values >> 1, segment.words.n_records)
-        return _renumbered(rows, (self.vocabulary.add_words(segment.words, used) + rank).astype(np.int32))
+        return _renumbered(rows, np.int32(self.vocabulary.add_words(segment.words, used)) + rank)
 
 
 def _renumbered(rows: Rows, record_of: np.ndarray) -> Rows:

@@ -122,7 +122,7 @@ def _subject_tables(subjects: Sequence[SubjectKey], codes: np.ndarray) -> tuple[
 def _woken(records: Rows, leaves: np.ndarray, woken: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, Rows]:
     """For each test that is not lazy: the record that is this test alone, and those that it wakes otherwise."""
     n_waking = int(groups["first_test"][np.count_nonzero(groups["operation"][:-1] < LAZY)])
-    is_single = np.diff(records.start)[woken] == 2
+    is_single = records.lengths[woken] == 2
     single_records = np.full(n_waking, -1, np.int32)
     single_records[leaves[is_single]] = woken[is_single]
     return single_records, rows_by_key(leaves[~is_single], woken[~is_single], n_waking)
@@ -130,7 +130,7 @@ def _woken(records: Rows, leaves: np.ndarray, woken: np.ndarray, groups: np.ndar
 
 def _reach_by_name(names: np.ndarray, records: Rows, unwoken: np.ndarray) -> np.ndarray:
     """Write to the names which records they have without any test; return the unwoken records by name."""
-    plain = np.flatnonzero(np.diff(records.start) == 1)
+    plain = np.flatnonzero(records.lengths == 1)
     names["plain_record"] = -1
     names["plain_record"][records.values[records.start[plain]]] = plain
     by_name = rows_by_key(records.values[records.start[unwoken]], unwoken, len(names))

@@ -13,7 +13,7 @@ import numpy as np
 from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
 
-__all__ = ["Rows", "chosen_rows", "concatenate_rows", "distinct_rows", "new_rows", "rows_by_key"]
+__all__ = ["Rows", "bounds_of", "chosen_rows", "concatenate_rows", "distinct_rows", "new_rows", "ranked", "rows_by_key"]
 
 
 class Rows(NamedTuple):
@@ -26,22 +26,32 @@ class Rows(NamedTuple):
     def n_rows(self) -> int:
         return len(self.start) - 1
 
+    @property
+    def lengths(self) -> np.ndarray:
+        return self.start[1:] - self.start[:-1]
+
 
 def new_rows(values: object, lengths: object) -> Rows:
     """Rows from their values and how many each has."""
-    start = np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))]).astype(np.int64)
-    return Rows(np.asarray(values, np.int32), start)
+    return Rows(np.asarray(values, np.int32), bounds_of(np.asarray(lengths, np.int64)))
+
+
+def bounds_of(lengths: np.ndarray) -> np.ndarray:
+    """Where each of some stretches starts, one behind the other, and where the last ends."""
+    bounds = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    return bounds
 
 
 def concatenate_rows(parts: list[Rows]) -> Rows:
     """All rows of all parts, in order."""
-    lengths = [np.diff(part.start) for part in parts]
+    lengths = [part.lengths for part in parts]
     return new_rows(np.concatenate([part.values for part in parts]), np.concatenate(lengths))
 
 
 def chosen_rows(rows: Rows, chosen: np.ndarray) -> Rows:
     """Some of the rows, in the order chosen."""
-    lengths = np.diff(rows.start)[chosen]
+    lengths = rows.lengths[chosen]
     kept = new_rows(np.empty(int(lengths.sum()), np.int32), lengths)
     _copy_rows(rows, chosen, kept)
     return kept
@@ -52,6 +62,24 @@ def distinct_rows(rows: Rows) -> tuple[Rows, np.ndarray]:
     number = np.empty(rows.n_rows, np.int32)
     first = _number_rows(rows, new_slots(rows.n_rows), number)
     return chosen_rows(rows, first), number
+
+
+@builder
+def ranked(numbers, n):
+    """The distinct ones of some numbers below n, ascending, and the rank of each of those.
+
+    Linear and without the GIL, unlike np.unique, which kept it for 80 ms for a million.
+    """
+    rank = np.zeros(max(n, 1), np.int32)  # never empty: some look up a number that stands for none
+    for number in numbers:
+        rank[number] = 1
+    distinct, n_distinct = np.empty(n, np.int32), 0
+    for number in range(n):
+        if rank[number]:
+            distinct[n_distinct] = number
+            rank[number] = n_distinct
+            n_distinct += 1
+    return distinct[:n_distinct].copy(), rank
 
 
 @builder

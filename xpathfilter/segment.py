@@ -253,7 +253,7 @@ def match_once(words, families, subscribers, alive, flat, records, walker, resul
 
 @kernel
 def match_parts(words, families, flat, records, walker, parts, part, n_parts):
-    """Match so many parts against suffix families, `part` first; tell what is full, in which part, and how many more."""
+    """Match so many parts against suffix families, `part` first; tell what is full, where, and how many more."""
     while n_parts > 0:
         if part == NO_PART:
             part = take_part(parts)

@@ -16,10 +16,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sievecore.breathing import breathing
 from sievecore.jit import builder, kernel
 from sievecore.tables import columns
 from xpathfilter.plan import TRUE, Combination, PathStep, ValueTest
-from xpathfilter.programs import Program, renumbered, write_program
+from xpathfilter.programs import renumbered, write_program
 from xpathfilter.rows import Rows
 from xpathfilter.texts import Texts, distinct_texts, text_at
 from xpathfilter.value_tests import ValueTests
@@ -62,24 +63,26 @@ class Shapes:
         self._vocabulary = vocabulary
         self._read_step = read_step
         self._numbers: dict[bytes, int] = {}
-        self._templates = np.zeros(0, TEMPLATE)
-        self._words = np.zeros(0, np.int32)
-        self._tests = np.zeros(0, TEMPLATE_TEST)
+        self._templates: list[tuple[int, ...]] = []
+        self._words: list[int] = []
+        self._tests: list[tuple[int, ...]] = []
 
     def bind(self, text: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """The code of each piece text[start:end]: record * 4, 2 for a descendant, 1 for a step that must be last."""
         shapes, constants, constant_start = _cut_constants(text, bounds)
         first, number = distinct_texts(shapes)
-        template_of = np.array([self._template(text_at(shapes, shape)) for shape in first.tolist()], np.int32)[number]
+        numbers = [self._template(text_at(shapes, shape)) for shape in breathing(first.tolist())]
+        template_of = np.array(numbers, np.int32)[number]
         bound = np.flatnonzero(template_of != NO_TEMPLATE)
-        tables = (self._templates, self._words, self._tests)
+        templates, words = np.array(self._templates, TEMPLATE), np.array(self._words, np.int32)
+        own_tests, first_test = np.array(self._tests, TEMPLATE_TEST), self._vocabulary.n_tests
         tests, records = _bind(
-            text, constants, constant_start, bound, template_of[bound], *tables, self._vocabulary.n_tests
+            text, constants, constant_start, bound, template_of[bound], templates, words, own_tests, first_test
         )
         self._vocabulary.add_tests(tests)
         codes = np.full(len(bounds), UNBOUND, np.int32)
         codes[bound] = (self._vocabulary.add_records(records) + np.arange(len(bound))) * 4
-        codes[bound] += self._templates["flags"][template_of[bound]]
+        codes[bound] += templates["flags"][template_of[bound]]
         return codes
 
     def _template(self, shape: bytes) -> int:
@@ -102,7 +105,11 @@ class Shapes:
             return NO_TEMPLATE
         element = self._vocabulary.name(step.name)
         own, leaves = self._numbered(element, tests, bound)
-        self._add((element, 2 * step.descendant + must_be_last), own, renumbered(program, leaves))
+        n_words, n_tests = len(self._words), len(self._tests)
+        self._words += renumbered(program, leaves)
+        self._tests += own
+        flags = 2 * step.descendant + must_be_last
+        self._templates.append((element, flags, n_words, len(self._words), n_tests, len(self._tests)))
         return len(self._templates) - 1
 
     def _numbered(
@@ -118,13 +125,6 @@ class Shapes:
                 leaves[len(leaves)] = OWN_TEST + len(own)
                 own.append((self._vocabulary.subject(element, test), test.operation, *meaning))
         return own, leaves
-
-    def _add(self, head: tuple[int, int], own: list[tuple[int, ...]], program: Program) -> None:
-        words, tests = len(self._words), len(self._tests)
-        template = (*head, words, words + len(program), tests, tests + len(own))
-        self._templates = np.append(self._templates, np.array([template], TEMPLATE))
-        self._words = np.append(self._words, np.array(program, np.int32))
-        self._tests = np.append(self._tests, np.array(own, TEMPLATE_TEST))
 
 
 def _with_constants(shape: str) -> tuple[str, list[str | float]]:

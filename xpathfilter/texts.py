@@ -11,6 +11,7 @@ import numpy as np
 from sievecore.breathing import breathing
 from sievecore.hashing import SEED, hash_bytes, new_slots
 from sievecore.jit import builder, kernel
+from xpathfilter.rows import bounds_of
 
 __all__ = ["Texts", "chosen_texts", "concatenate_texts", "distinct_texts", "new_texts", "same_bytes", "text_at"]
 
@@ -25,18 +26,19 @@ class Texts(NamedTuple):
 def new_texts(texts: Iterable[str]) -> Texts:
     """The texts, encoded and joined."""
     encoded = [text.encode() for text in breathing(texts)]
-    return _joined(np.frombuffer(b"".join(encoded), np.uint8), np.fromiter(map(len, encoded), np.int64, len(encoded)))
+    content = np.frombuffer(bytearray().join(encoded), np.uint8)
+    return _joined(content, np.fromiter(map(len, encoded), np.int64, len(encoded)))
 
 
 def concatenate_texts(parts: list[Texts]) -> Texts:
     """All texts of all parts, in order."""
-    lengths = np.concatenate([np.diff(part.start) for part in parts])
+    lengths = np.concatenate([part.start[1:] - part.start[:-1] for part in parts])
     return _joined(np.concatenate([part.content[: part.start[-1]] for part in parts]), lengths)
 
 
 def chosen_texts(texts: Texts, chosen: np.ndarray) -> Texts:
     """Some of the texts, in the order chosen."""
-    lengths = np.diff(texts.start)[chosen]
+    lengths = (texts.start[1:] - texts.start[:-1])[chosen]
     kept = _joined(np.empty(int(lengths.sum()), np.uint8), lengths)
     _copy_texts(texts, chosen, kept)
     return kept
@@ -55,8 +57,7 @@ def text_at(texts: Texts, number: int) -> bytes:
 
 def _joined(content: np.ndarray, lengths: np.ndarray) -> Texts:
     """Never without a byte: an empty array cannot be mapped from a file."""
-    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Texts(content.copy() if len(content) else np.zeros(1, np.uint8), start)
+    return Texts(content if len(content) else np.zeros(1, np.uint8), bounds_of(lengths))
 
 
 @builder

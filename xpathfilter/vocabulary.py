@@ -17,7 +17,7 @@ from sievecore.jit import kernel
 from xpathfilter.freezing import build_words, inverse, translated
 from xpathfilter.plan import ANY_NAME, TRUE, Combination, ElementName, PathStep, ValueTest
 from xpathfilter.programs import write_program
-from xpathfilter.rows import Rows, chosen_rows, concatenate_rows, distinct_rows, new_rows
+from xpathfilter.rows import Rows, chosen_rows, concatenate_rows, distinct_rows, new_rows, ranked
 from xpathfilter.value_tests import (
     Constant,
     ValueTests,
@@ -28,7 +28,7 @@ from xpathfilter.value_tests import (
 )
 from xpathfilter.words import Words, read_name, read_tests
 
-__all__ = ["Vocabulary", "ranked"]
+__all__ = ["Vocabulary"]
 
 
 class Vocabulary:
@@ -127,16 +127,6 @@ class Vocabulary:
             flat = [word for record in self._loose_records for word in record]
             self._records.append(new_rows(flat, [len(record) for record in self._loose_records]))
             self._loose_records = []
-
-
-def ranked(numbers: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones of some numbers below n, ascending, and the rank of each of those.
-
-    Linear and mostly without the GIL, unlike np.unique, which kept it for 80 ms for a million.
-    """
-    present = np.zeros(max(n, 1), np.bool_)
-    present[numbers] = True
-    return np.flatnonzero(present).astype(np.int32), np.cumsum(present) - 1
 
 
 @kernel
