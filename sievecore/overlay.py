@@ -123,8 +123,9 @@ class Overlay(Generic[DraftType, SegmentType]):
         layer = Layer.whole(segment)
         gone = []
         if (before := self._draft_layer) is not None:
-            dead = np.setdiff1d(before.segment.ids, before.living_ids())
-            layer = layer.without(layer.slots(dead))
+            if before.n_alive < len(before.segment.ids):
+                dead = np.setdiff1d(before.segment.ids, before.living_ids())
+                layer = layer.without(layer.slots(dead))
             gone = [before]
         self.snapshot = self.snapshot.with_layers(gone, [layer])
         self._draft_layer = layer
