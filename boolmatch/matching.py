@@ -21,21 +21,25 @@ from sievecore.tables import columns
 
 __all__ = [
     "N_CHECKED",
+    "N_CLUSTERS",
+    "N_COMPRESSED",
     "N_COUNTS",
     "N_EVENTS",
     "N_FOUND",
     "N_LOOKED_AT",
     "Filed",
     "Work",
+    "accept",
     "check",
     "decide",
     "new_work",
     "propose",
 ]
 
-# Cells of `Work.counts`: events, candidates looked at by the algorithm, those decided, those that held.
-N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND = range(4)
-N_COUNTS = 4
+# Cells of `Work.counts`: events, candidates looked at by the algorithm, those decided, those that held; and of events
+# that were matched together: how many, and in how many clusters.
+N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND, N_COMPRESSED, N_CLUSTERS = range(6)
+N_COUNTS = 6
 
 WINDOW = 32
 LINE_PREDICATES = 4
@@ -115,7 +119,7 @@ def decide(filed, work, flat, n_waiting, n_known):
             found = all_hold(table, conjunction, work.event, flat)
         if found:
             n_found += 1
-            _accept(filed, work, flat, conjunction)
+            accept(filed, work, flat, conjunction)
     work.counts[N_CHECKED] += n_waiting
     work.counts[N_FOUND] += n_found
 
@@ -126,11 +130,12 @@ def check(filed, work, flat, conjunction):
     work.counts[N_CHECKED] += 1
     if all_hold(filed.table, conjunction, work.event, flat):
         work.counts[N_FOUND] += 1
-        _accept(filed, work, flat, conjunction)
+        accept(filed, work, flat, conjunction)
 
 
 @kernel
-def _accept(filed, work, flat, conjunction):
+def accept(filed, work, flat, conjunction):
+    """Mark who wants a conjunction that holds."""
     targets, n_slots = filed.targets, len(filed.ids)
     target = np.int64(targets.targets[conjunction])
     if target < n_slots:
