@@ -53,6 +53,13 @@ class Segment:
     def n_bytes(self) -> int:
         return sum(array.nbytes for array in self.arrays().values())
 
+    def facts(self) -> dict[str, Any]:
+        """What it is filed by, and what is worth knowing about that."""
+        filed_in = sum(array.nbytes for array in self.filing)
+        conjunctions = self.filed.table.n_conjunctions
+        described = self.algorithm.describe(self.filing)
+        return {"algorithm": self.algorithm.name, "conjunctions": conjunctions, "filing_bytes": filed_in, **described}
+
     @classmethod
     def from_arrays(cls, algorithm: str, arrays: dict[str, np.ndarray]) -> "Segment":
         """The segment whose `arrays` these are."""
