@@ -23,6 +23,7 @@ from benchmarks.bool_loading import load_booleans
 from benchmarks.bool_matching import from_tables, versus_scan
 from benchmarks.bool_table import TABLE, algorithms
 from benchmarks.bool_workbench import BooleanWorkbench
+from benchmarks.constants import constants
 from benchmarks.loading import load, ten_million
 from benchmarks.markdown import markdown
 from benchmarks.matching import growth, versus_delta, versus_loop
@@ -44,6 +45,7 @@ XPATH: dict[str, Scenario] = {
     "delta": versus_delta,
     "threads": throughput,
     "latency": latency,
+    "constants": constants,
     "update": update,
 }
 BOOLEAN: dict[str, Scenario] = {

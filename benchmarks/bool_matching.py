@@ -39,6 +39,7 @@ def _versus_scan(bench: BooleanWorkbench, name: str, algorithm: str) -> list[Row
     n, chunks, chosen = bench.sizes.million, bench.chunks(name), bench.scanned(name)
     quick, scan = bench.load(name, n, algorithm), bench.load(name, n, "scan")
     what = f"{name}, {algorithm}"
+    bench.settle(quick, chunks)
     progress(f"{what} against scan, {n:,} subscriptions, {len(chosen)} × {len(chunks[0])} events")
     n_matched = 0
     for position in chosen:
@@ -66,6 +67,7 @@ def _from_table(bench: BooleanWorkbench, name: str) -> list[Row]:
     n, n_events = bench.sizes.million, bench.n_events(name)
     load, events, table = bench.load(name, n), bench.events(name), bench.workload(name).table(n_events)
     progress(f"{name}, a table of {n_events:,} events, {n:,} subscriptions")
+    bench.settle(load, [events])
     from_table = partial(load.index.match_table, threads=1)
     results = match_chunk(load)(events)
     bench.check_same(f"{name}, from a table", (load, from_table(table)), (load, results))

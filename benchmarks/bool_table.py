@@ -41,6 +41,7 @@ def _workload_rows(bench: BooleanWorkbench, name: str) -> list[Row]:
     loads = {algorithm: _climb(bench, name, algorithm, chunks[0]) for algorithm in (*ALGORITHMS, AUTO)}
     progress(f"{name}: an event by each algorithm")
     for algorithm, load in loads.items():
+        bench.settle(load, chunks)
         _check(bench, name, algorithm, load, chunks[0])
     sides = {algorithm: timed(match_chunk(load), _affordable(load, chunks)) for algorithm, load in loads.items()}
     medians = interleave(sides, min(3, bench.sizes.n_rounds))

@@ -8,6 +8,7 @@ Indexes of one workload are kept until another workload is asked for: all of the
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import cycle
 
 import numpy as np
 
@@ -15,15 +16,15 @@ from benchmarks.answers import Checks, ColumnLoop
 from benchmarks.bool_workload import BATCH, SHAPES, BooleanWorkload, Event
 from benchmarks.measure import spread
 from benchmarks.workbench import Load, Sizes, load_into, progress
-from boolmatch import BooleanIndex
-from boolmatch.algorithms import ALGORITHMS
+from boolmatch import BooleanIndex, warm_up
 from boolmatch.auto import AUTO
 from boolmatch.columns import PredicateColumns
 
 __all__ = ["BooleanWorkbench", "Results", "match_chunk"]
 
 CHUNK = 64
-N_WARMING = 200
+N_SETTLING = 1 << 14
+"""So many events settle what `auto` thinks of a stream, whatever came before: it forgets half in 4,096."""
 N_CHECKED = 5
 
 Results = list[np.ndarray]
@@ -38,7 +39,7 @@ class BooleanWorkbench:
         self._columns: dict[int, PredicateColumns] = {}
         self._loads: dict[tuple[int, str], Load] = {}
         progress("compiling kernels")
-        self._warm_up()
+        warm_up()
 
     def columns(self, name: str, n: int) -> PredicateColumns:
         """The first `n` subscriptions of a workload."""
@@ -54,6 +55,20 @@ class BooleanWorkbench:
             progress(f"loading {n:,} subscriptions, {name}, {algorithm}")
             self._loads[n, algorithm] = load_into(BooleanIndex(algorithm), columns)
         return self._loads[n, algorithm]
+
+    def settle(self, load: Load, calls: Sequence[Sequence[Event]]) -> None:
+        """Let `auto` see the stream that is to be measured, and wait until it has filed everything as it wants to."""
+        if load.index.algorithm != AUTO:
+            return
+        n_seen = 0
+        for events in cycle(calls):
+            load.index.match_many(events, threads=1)
+            n_seen += len(events)
+            if n_seen >= N_SETTLING:
+                break
+        load.index.wait_until_merged()
+        filed = sorted({segment["algorithm"] for segment in load.index.stats()["segments"]})
+        progress(f"auto has settled on {', '.join(filed)} for {len(calls[0]):,} events a call")
 
     def n_events(self, name: str) -> int:
         return max(self.sizes.n_events, self.chunk_size(name))
@@ -93,17 +108,6 @@ class BooleanWorkbench:
             self._kept = name
             self._columns.clear()
             self._loads.clear()
-
-    def _warm_up(self) -> None:
-        workload = self.workload("dense")
-        columns, events, table = workload.columns(N_WARMING), workload.events(2), workload.table(2)
-        for algorithm in ALGORITHMS:
-            index = BooleanIndex(algorithm)
-            index.add_many(columns)
-            index.add_many(workload.texts(N_WARMING))
-            index.remove(index.add("a1 = 1"))
-            index.match_many(events)
-            index.match_table(table)
 
 
 def match_chunk(load: Load) -> Callable[[Sequence[Event]], Results]:

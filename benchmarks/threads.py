@@ -45,6 +45,7 @@ def event_throughput(bench: BooleanWorkbench) -> list[Row]:
     progress(f"queue of {len(queue)} events, one and two threads, {n:,} subscriptions")
     match, expected = partial(load.index.match_many, queue), [load.index.match(event) for event in queue]
     bench.check_columns(workload, load, queue, expected)
+    bench.settle(load, [queue])
     _check(bench.checks, "event", match, expected)
     one, two, control = _one_and_two("bool-threads", match, n, bench.sizes.n_rounds)
     return [*_throughput_rows("bool-threads", workload, n, len(queue) / one, len(queue) / two, "events/s"), control]

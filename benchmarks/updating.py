@@ -6,8 +6,9 @@
 
 An item is a document or an event. They differ in cost, so a pause is how much longer an item took than its own median
 when nothing else went on. The longest pause alone stands beside the longest meanwhile: it is the machine's own.
-Updates come paced, one every few milliseconds, and then without a break, which is the most a thread can do. An
-idle process runs beside it all: a pause that it feels too is the machine's.
+Updates come paced, one every few milliseconds, then without a break, which is the most a thread can do, and then as
+whole loads of many with the merges that follow. An idle process runs beside it all: a pause that it feels too is the
+machine's.
 """
 
 import threading
@@ -31,6 +32,7 @@ from benchmarks.workbench import Load, Sizes, Workbench, progress
 __all__ = ["update", "update_events"]
 
 PACE_SECONDS = 4e-3
+N_LOADS = 4
 N_CHECKED = 100
 """How many of the added expressions lxml is asked about; it holds the GIL, so a matcher feels it."""
 
@@ -74,6 +76,7 @@ def update_events(bench: BooleanWorkbench) -> list[Row]:
         return np.arange(n_added), ColumnLoop(workload.columns(n_added, after=n))
 
     events = workload.events(bench.sizes.n_documents)
+    bench.settle(load, [[event] for event in events])
     bench.check_columns(name, load, events, load.index.match_many(events))
     texts = partial(workload.texts, after=n)
     return _update(Scene("bool-update", load, events, texts, loop), bench.sizes, bench.checks)
@@ -88,12 +91,15 @@ def _update(scene: Scene, sizes: Sizes, checks: Checks) -> list[Row]:
         still = updates.watch(lambda: sleep(sizes.watch_seconds))
         paced, paced_times = updates.watch_updates(sizes.n_paced_updates, PACE_SECONDS)
         rushed, rushed_times = updates.watch_updates(sizes.n_updates, 0.0)
+        progress(f"{N_LOADS} loads of {sizes.many:,} on top of {n:,} subscriptions, beside a matcher")
+        loaded, load_seconds = updates.watch_loads(sizes.many)
     updates.check_as_before()
     return [
         *rows,
         *_update_rows(scene, ", paced, beside a matcher", paced_times),
         *_update_rows(scene, ", without a break, beside a matcher", rushed_times),
-        *_pause_rows(scene, still, {"paced updates": paced, "updates without a break": rushed}),
+        Row(scene.scenario, f"add_many of {sizes.many:,}, beside a matcher", n, sizes.many / load_seconds, "/s"),
+        *_pause_rows(scene, still, {"paced updates": paced, "updates without a break": rushed, "add_many": loaded}),
         Row(scene.scenario, "longest pause of an idle process", n, heart.longest_gap * 1e3, "ms"),
     ]
 
@@ -125,6 +131,23 @@ class Updates:
         times: Times = {}
         items = self.watch(lambda: times.update(self.run(n_updates, break_seconds)))
         return items, times
+
+    def watch_loads(self, n_each: int) -> tuple[list[np.ndarray], float]:
+        """The seconds of items beside loads of many, with the merges that follow, and those of one load."""
+        index, texts = self._scene.load.index, self._scene.texts(N_LOADS * n_each)
+        times, ids = [], []
+
+        def load() -> None:
+            for first in range(0, len(texts), n_each):
+                start = perf_counter()
+                ids.append(index.add_many(texts[first : first + n_each]))
+                times.append(perf_counter() - start)
+                index.wait_until_merged()
+
+        items = self.watch(load)
+        self._check_added(np.concatenate(ids))
+        index.remove_many(np.concatenate(ids))
+        return items, float(np.median(times))
 
     def check_as_before(self) -> None:
         for position, item in enumerate(self._scene.items):

@@ -2,6 +2,8 @@
 
     scan            decide everything                                                     the oracle
     pst-bloom       one access predicate each, signatures on the others                   Ji and Jacobsen, 2018
+    be-tree         space cut by attributes and halves of their codes, small buckets      Sadoghi and Jacobsen, 2011
+    a-pcm           that tree, walked once for up to 64 similar events                    Sadoghi and Jacobsen, 2014
 
 All take the same table, name candidates to the same `check`, and must give the same answers.
 """
@@ -12,14 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
+from boolmatch.a_pcm import APCMFiling, a_pcm_scratch_size, build_a_pcm, match_by_clusters
+from boolmatch.be_tree import BETreeFiling, be_tree_order, build_be_tree, find_by_be_tree
 from boolmatch.conjunctions import Conjunctions
+from boolmatch.flat_events import FlatEvents
 from boolmatch.pst_bloom import PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order
 from boolmatch.scan import ScanFiling, build_scan, find_by_scan
 from boolmatch.selectivity import Profile
+from sievecore.snapshots import Layer
 
 __all__ = ["ALGORITHMS", "Algorithm", "Filing", "find_candidates"]
 
-Filing = ScanFiling | PstBloomFiling
+Filing = ScanFiling | PstBloomFiling | BETreeFiling | APCMFiling
 
 
 class Algorithm(NamedTuple):
@@ -31,6 +37,12 @@ class Algorithm(NamedTuple):
     find: Any
     order: Callable[[Conjunctions, Profile], np.ndarray] | None = None
     """The order in which the algorithm wants the conjunctions to lie, if it cares."""
+    scratch_size: Callable[[Any], int] = lambda filing: 0
+    """How many words of working memory the kernel wants."""
+    describe: Callable[[Any], dict[str, Any]] = lambda filing: {}
+    """What `stats` should tell about a filing."""
+    match_together: Callable[[Layer[Any], FlatEvents, int], list[np.ndarray]] | None = None
+    """How several events are matched on a layer by so many threads, if not one by one."""
     as_written: bool = False
     """Whether predicates stay in the order they were written in; otherwise the least likely one comes first."""
 
@@ -40,6 +52,23 @@ ALGORITHMS = {
     for algorithm in (
         Algorithm("scan", ScanFiling, build_scan, find_by_scan, as_written=True),
         Algorithm("pst-bloom", PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order),
+        Algorithm(
+            "be-tree",
+            BETreeFiling,
+            build_be_tree,
+            find_by_be_tree,
+            be_tree_order,
+            scratch_size=lambda filing: len(filing.nodes),
+        ),
+        Algorithm(
+            "a-pcm",
+            APCMFiling,
+            build_a_pcm,
+            find_by_be_tree,
+            be_tree_order,
+            scratch_size=a_pcm_scratch_size,
+            match_together=match_by_clusters,
+        ),
     )
 }
 

@@ -17,7 +17,7 @@ from boolmatch.deciders import Deciders
 from boolmatch.errors import EventError
 from boolmatch.flat_events import BOOLEAN, NUMBER, OTHER, PAIR, STRING, FlatEvents
 from boolmatch.names import AttributeNames
-from boolmatch.values import EXACT_INTEGERS, Interval, Point, to_double
+from boolmatch.values import EXACT_INTEGERS, Interval, Point, to_double, to_utf8
 
 __all__ = ["Event", "write_events"]
 
@@ -69,7 +69,7 @@ class _Writer:
                     add_low(value)
             elif kind is str:
                 if (number := number_of(name)) is not None:
-                    self._texts[len(self._lows)] = value.encode(errors="surrogatepass")
+                    self._texts[len(self._lows)] = to_utf8(value, name)
                     add_attribute(number)
                     add_kind(STRING)
                     add_low(0.0)
@@ -131,7 +131,7 @@ def _pair(name: str, value: Any) -> tuple[int, float, float, bytes]:
             number = to_double(value, name)  # type: ignore[arg-type]  # it knows numpy's numbers
             return NUMBER, number, number, b""
         case str():
-            return STRING, 0.0, 0.0, value.encode(errors="surrogatepass")
+            return STRING, 0.0, 0.0, to_utf8(value, name)
         case Interval(low, high):
             return NUMBER, low, high, b""
         case Point():

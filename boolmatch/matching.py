@@ -21,21 +21,25 @@ from sievecore.tables import columns
 
 __all__ = [
     "N_CHECKED",
+    "N_CLUSTERS",
+    "N_COMPRESSED",
     "N_COUNTS",
     "N_EVENTS",
     "N_FOUND",
     "N_LOOKED_AT",
     "Filed",
     "Work",
+    "accept",
     "check",
     "decide",
     "new_work",
     "propose",
 ]
 
-# Cells of `Work.counts`: events, candidates looked at by the algorithm, those decided, those that held.
-N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND = range(4)
-N_COUNTS = 4
+# Cells of `Work.counts`: events, candidates looked at by the algorithm, those decided, those that held; and of events
+# that were matched together: how many, and in how many clusters.
+N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND, N_COMPRESSED, N_CLUSTERS = range(6)
+N_COUNTS = 6
 
 WINDOW = 32
 LINE_PREDICATES = 4
@@ -63,9 +67,10 @@ class Work(NamedTuple):
     counts: np.ndarray
     waiting: np.ndarray  # candidates that are asked for from memory, before they are decided
     slices: np.ndarray  # slices of a filing that are asked for, before they are looked at
+    scratch: np.ndarray  # words that the algorithm uses as it likes
 
 
-def new_work(filed: Filed) -> Work:
+def new_work(filed: Filed, n_scratch: int = 0) -> Work:
     """Working memory for one thread."""
     return Work(
         new_coded_event(filed.spaces),
@@ -74,22 +79,26 @@ def new_work(filed: Filed) -> Work:
         np.zeros(N_COUNTS, np.int64),
         np.zeros(WINDOW, np.int32),
         np.zeros(N_SLICES, SLICE),
+        np.zeros(n_scratch, np.uint64),
     )
 
 
 @kernel
-def propose(filed, work, flat, n_waiting, conjunction):
-    """Add a candidate whose first predicate is known to hold to those that wait; return how many wait now."""
+def propose(filed, work, flat, n_waiting, conjunction, n_known):
+    """Add a candidate to those that wait; return how many wait now.
+
+    The first `n_known` predicates of each are known to hold in a plain event, if they have no flags.
+    """
     work.waiting[n_waiting] = conjunction
     n_waiting += 1
     if n_waiting < WINDOW:
         return n_waiting
-    decide(filed, work, flat, n_waiting)
+    decide(filed, work, flat, n_waiting, n_known)
     return 0
 
 
 @kernel
-def decide(filed, work, flat, n_waiting):
+def decide(filed, work, flat, n_waiting, n_known):
     """Decide those that wait, and mark who wants those that hold."""
     table, waiting = filed.table, work.waiting
     for i in range(n_waiting):
@@ -105,12 +114,12 @@ def decide(filed, work, flat, n_waiting):
         conjunction = np.uint32(waiting[i])
         if conjunction < n_plain:
             after = np.uint32(conjunction + np.uint32(1))
-            found = all_meet(table, table.start[conjunction] + 1, table.start[after], work.event.points)
+            found = all_meet(table, table.start[conjunction] + n_known, table.start[after], work.event.points)
         else:
             found = all_hold(table, conjunction, work.event, flat)
         if found:
             n_found += 1
-            _accept(filed, work, flat, conjunction)
+            accept(filed, work, flat, conjunction)
     work.counts[N_CHECKED] += n_waiting
     work.counts[N_FOUND] += n_found
 
@@ -121,11 +130,12 @@ def check(filed, work, flat, conjunction):
     work.counts[N_CHECKED] += 1
     if all_hold(filed.table, conjunction, work.event, flat):
         work.counts[N_FOUND] += 1
-        _accept(filed, work, flat, conjunction)
+        accept(filed, work, flat, conjunction)
 
 
 @kernel
-def _accept(filed, work, flat, conjunction):
+def accept(filed, work, flat, conjunction):
+    """Mark who wants a conjunction that holds."""
     targets, n_slots = filed.targets, len(filed.ids)
     target = np.int64(targets.targets[conjunction])
     if target < n_slots:

@@ -1,6 +1,6 @@
 """PSTBloom: each conjunction is filed under one access predicate, with a signature of its others.
 
-    price BETWEEN 50 AND 100 AND qty > 7 AND day = 'Mon'        access: day = 'Mon'     signature: price qty
+    price BETWEEN 50 AND 100 AND qty > 7 AND day = 'Mon'        access: day = 'Mon'    signature: price qty day
 
     cells of day             the tree over them                 entries of a node: (conjunction, signature)
     … 9 10 11 12 …           9─10  11─12                        an event with day = 'Mon' looks at the entries of
@@ -10,7 +10,7 @@
 The access predicate is the least likely one. A range is attached to the nodes of a binary tree over the cells that
 together cover it, at most two a level, so that a wide one costs as little as a narrow one: PS-Tree links a subscription
 to every cell of the range, and an insert of a wide predicate then touches every cell. A signature has a bit for each
-attribute of the other predicates (attributes share the 64 bits). The paper keeps a Bloom filter of subscriptions in
+attribute of the conjunction (attributes share the 64 bits). The paper keeps a Bloom filter of subscriptions in
 each cell, and asks it once a predicate; one word beside the entry asks for all of them at once, and in order of memory.
 
 Conjunctions lie in the order of their access cells, so that candidates are neighbours.
@@ -31,7 +31,15 @@ from sievecore.breathing import breathe
 from sievecore.jit import builder, kernel
 from sievecore.tables import columns
 
-__all__ = ["PstBloomFiling", "build_pst_bloom", "find_by_pst_bloom", "pst_bloom_order"]
+__all__ = [
+    "PstBloomFiling",
+    "attribute_bits",
+    "build_pst_bloom",
+    "find_by_pst_bloom",
+    "lacking_bits",
+    "pst_bloom_order",
+    "signatures_of",
+]
 
 NO_ACCESS = -1
 GROUP = 16  # attributes whose slices are asked for together
@@ -64,10 +72,10 @@ def pst_bloom_order(table: Conjunctions, profile: Profile) -> np.ndarray:
 def build_pst_bloom(table: Conjunctions, profile: Profile) -> PstBloomFiling:
     """File the conjunctions of a table."""
     access, tree_start = choose_access(table), _tree_starts(profile)
-    bits = _attribute_bits(profile)
+    bits = attribute_bits(profile)
     node_start, entries = _file(access, tree_start)
     breathe()
-    signatures = _signatures(table, access, bits)[entries]
+    signatures = signatures_of(table, bits)[entries]
     always = np.flatnonzero(access["attribute"] == NO_ACCESS).astype(np.int32)
     return PstBloomFiling(tree_start, node_start, entries, signatures, bits, always)
 
@@ -76,7 +84,7 @@ def _tree_starts(profile: Profile) -> np.ndarray:
     return offsets(2 * profile.n_codes.astype(np.int64))
 
 
-def _attribute_bits(profile: Profile) -> np.ndarray:
+def attribute_bits(profile: Profile) -> np.ndarray:
     """A bit for each attribute; the ones named most often share theirs with the ones named least."""
     bits = np.empty(len(profile.weights), np.uint64)
     by_weight = np.argsort(-profile.weights, kind="stable")
@@ -162,14 +170,14 @@ def _covering_nodes(chosen, tree_start, nodes):
 
 
 @builder
-def _signatures(table, access, bits):
-    signatures = np.zeros(len(access), np.uint64)
-    for conjunction in range(len(access)):
+def signatures_of(table, bits):
+    """For each conjunction the bits of the attributes that an event must have."""
+    signatures = np.zeros(len(table.start) - 1, np.uint64)
+    for conjunction in range(len(signatures)):
         for position in range(table.start[conjunction], table.start[conjunction + 1]):
             predicate = table.predicates[position]
-            attribute = predicate.attribute & ATTRIBUTE_MASK
-            if attribute != access[conjunction].attribute and predicate.high != ABSENT:
-                signatures[conjunction] |= bits[attribute]
+            if predicate.high != ABSENT:
+                signatures[conjunction] |= bits[predicate.attribute & ATTRIBUTE_MASK]
     return signatures
 
 
@@ -177,17 +185,24 @@ def _signatures(table, access, bits):
 def find_by_pst_bloom(filing, filed, work, flat):
     """Name the entries of the cells that the event's values lie in, if their signatures allow it."""
     n_present = work.event.state[N_PRESENT]
-    lacking, n_waiting = ~np.uint64(0), 0
-    for i in range(n_present):
-        lacking &= ~filing.bit_of_attribute[work.event.present[i]]
+    lacking, n_waiting = lacking_bits(filing, work.event), 0
     for first in range(0, n_present, GROUP):
         end = min(first + GROUP, n_present)
         _ask_for_nodes(filing, work.event, first, end)
         for i in range(_write_slices(filing, work.event, first, end, work.slices)):
             n_waiting = _propose_entries(filing, filed, work, flat, lacking, i, n_waiting)
-    decide(filed, work, flat, n_waiting)
+    decide(filed, work, flat, n_waiting, 1)
     for conjunction in filing.always:
         check(filed, work, flat, conjunction)
+
+
+@kernel
+def lacking_bits(filing, event):
+    """The bits of signatures that no attribute of the event has."""
+    lacking = ~np.uint64(0)
+    for i in range(event.state[N_PRESENT]):
+        lacking &= ~filing.bit_of_attribute[event.present[i]]
+    return lacking
 
 
 @kernel
@@ -232,5 +247,5 @@ def _propose_entries(filing, filed, work, flat, lacking, i, n_waiting):
     work.counts[N_LOOKED_AT] += end - first
     for entry in range(np.uint32(first), np.uint32(end)):
         if filing.signatures[entry] & lacking == 0:
-            n_waiting = propose(filed, work, flat, n_waiting, filing.entries[entry])
+            n_waiting = propose(filed, work, flat, n_waiting, filing.entries[entry], 1)
     return n_waiting

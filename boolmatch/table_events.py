@@ -7,7 +7,7 @@ A column is a numpy array of numbers, booleans or strings, masked where a value 
 NaN is refused, like in a single event: a value that is absent is a null or masked.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from boolmatch.errors import EventError
 from boolmatch.flat_events import BOOLEAN, NUMBER, PAIR, STRING, FlatEvents
 from boolmatch.names import AttributeNames
-from boolmatch.values import EXACT_INTEGERS, to_double
+from boolmatch.values import EXACT_INTEGERS, to_double, to_utf8
 
 __all__ = ["columns_of", "rows_of", "write_table"]
 
@@ -95,7 +95,7 @@ def _cells(name: str, column: np.ma.MaskedArray) -> _Cells | None:
             return None
     elif values.dtype.kind != "U":
         raise EventError(name, f"a column of {values.dtype} cannot be matched", "expected numbers, booleans or strings")
-    texts = [str(value).encode(errors="surrogatepass") for value in values[present]]
+    texts = [_converted(to_utf8, name, row, str(values[row])) for row in np.flatnonzero(present).tolist()]
     return _Cells(STRING, np.zeros(len(values)), texts, present)
 
 
@@ -103,11 +103,16 @@ def _doubles(name: str, values: np.ndarray, present: np.ndarray) -> np.ndarray:
     doubles = values.astype(np.float64)
     odd = np.isnan(doubles) if values.dtype.kind == "f" else np.abs(doubles) >= EXACT_INTEGERS
     for row in np.flatnonzero(odd & present).tolist():
-        try:
-            to_double(values[row].item())
-        except EventError as error:
-            raise EventError(name, error.reason, error.hint, row) from None
+        _converted(to_double, name, row, values[row].item())
     return doubles
+
+
+def _converted(convert: Callable[[Any, str], Any], name: str, row: int, value: Any) -> Any:
+    """The value converted, or an error that tells the row."""
+    try:
+        return convert(value, name)
+    except EventError as error:
+        raise EventError(name, error.reason, error.hint, row) from None
 
 
 def _interleaved(cells: dict[int, _Cells], n_rows: int) -> FlatEvents:
