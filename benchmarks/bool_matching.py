@@ -51,7 +51,7 @@ def _versus_scan(bench: BooleanWorkbench, name: str, algorithm: str) -> list[Row
     chunk_seconds = compare(match_chunk(quick), match_chunk(scan), chunks, chosen, bench.sizes.n_rounds)
     quick_micros, scan_micros = (seconds / len(chunks[0]) * 1e6 for seconds in chunk_seconds)
     return [
-        Row("bool-match", f"{name}, matches", n, n_matched / n_events / n * 100, "% of subscriptions"),
+        Row("bool-match", f"{what}: matches", n, n_matched / n_events / n * 100, "% of subscriptions"),
         Row("bool-match", f"{name}, scan beside {algorithm}", n, scan_micros, EVENT_COST),
         Row("bool-match", what, n, quick_micros, EVENT_COST),
         ratio("bool-match", f"{what}: times faster than scan", n, scan_micros / quick_micros),
