@@ -29,6 +29,7 @@ from boolmatch.event_writer import Event, write_events
 from boolmatch.explanation import Explanation, explain
 from boolmatch.expression import Within, XPathAtom
 from boolmatch.files import load_segment, save_segment
+from boolmatch.matching import COUNT_NAMES, N_COUNTS
 from boolmatch.names import AttributeNames, Subject, XPathKey
 from boolmatch.normal_form import AllOf, AnyOf, Formula, NormalForm, normalize
 from boolmatch.parser import parse
@@ -189,12 +190,18 @@ class BooleanIndex:
         return match_events(snapshot, flat, _checked_threads(threads))
 
     def stats(self) -> dict[str, Any]:
-        """Counts and sizes: subscriptions, segments and their algorithms, bytes of index arrays."""
+        """Counts and sizes: subscriptions, segments and their algorithms, bytes of index arrays.
+
+        The counts say what matching has done since these segments were built: events, candidates looked at, decided
+        and found to hold, and of events that were matched together how many, in how many clusters.
+        """
         layers = self._overlay.snapshot.layers
+        counts = np.sum([np.zeros(N_COUNTS, np.int64), *(layer.segment.counts for layer in layers)], axis=0)
         return {
             "algorithm": self.algorithm,
             "subscriptions": len(self._overlay.snapshot),
             "segments": [{"algorithm": layer.segment.algorithm.name, "alive": layer.n_alive} for layer in layers],
+            "counts": dict(zip(COUNT_NAMES, counts.tolist(), strict=True)),
             "bytes": sum(layer.segment.n_bytes + layer.alive.nbytes for layer in layers),
         }
 

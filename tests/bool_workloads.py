@@ -1,8 +1,8 @@
 """Random subscriptions and events by the thousand, for structures that look different when they are large.
 
-    subscriptions   "a3 = 7 AND a11 BETWEEN 2 AND 9 AND a0 IS NULL …", all kinds of conditions
-    events          plain ones, and ones with several values or intervals
-    similar_events  copies of a few plain ones, with some of the pairs replaced
+subscriptions   "a3 = 7 AND a11 BETWEEN 2 AND 9 AND a0 IS NULL …", all kinds of conditions
+events          plain ones, and ones with several values or intervals
+similar_events  copies of a few plain ones, with some of the pairs replaced
 """
 
 import random
