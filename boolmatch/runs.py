@@ -42,6 +42,8 @@ class Run:
             helper.join()
         if self.failure is not None:
             raise self.failure
+        segment_counts: np.ndarray = self.layer.segment.counts
+        segment_counts += self.counts
         return self.results
 
     def work(self) -> None:
