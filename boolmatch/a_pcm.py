@@ -360,6 +360,8 @@ def _turn(memory, n_held):
 @kernel
 def _write_held(filed, work, memory, event, n_held, alive, ids, end):
     """Write the ids for an event of the cluster, if all targets are slots; return the end, or NO_ROOM."""
+    if n_held == 0:
+        return end
     before, in_a_row = np.int64(-1), filed.ids[-1] - filed.ids[0] == len(filed.ids) - 1  # then they need not be read
     for first in range(0, n_held, WORD):
         row = memory.holding[first + event]
