@@ -55,7 +55,7 @@ __all__ = ["APCMFiling", "a_pcm_scratch_size", "build_a_pcm", "match_by_clusters
 WORD = 64
 FLAGGED = np.uint64(1 << 32)  # what is found is a target, or this and a conjunction
 AHEAD = 4  # nodes
-LINE, MOST_LINES = 16, 16  # numbers in a line of the cache
+LINE_NUMBERS, MOST_LINES = 16, 16
 DIGIT_BITS = np.uint64(11)
 N_DIGITS = 1 << 11
 CHUNK = 8  # lone events that a thread takes at a time
@@ -305,7 +305,10 @@ def _ask_for_nodes(filing, table, memory, at, n_reached):
         node = filing.nodes[memory.reached[at + AHEAD]]
         position = np.int64(table.start[filing.entries[node.entries]])
         for line in range(min(node.n_entries // 2 + 1, MOST_LINES)):
-            prefetch(filing.numbers, position + line * LINE)
+            prefetch(filing.numbers, position + line * LINE_NUMBERS)
+            if len(filing.ahead) == 0:
+                prefetch(table.predicates, position + line * LINE_NUMBERS)
+                prefetch(table.predicates, position + line * LINE_NUMBERS + LINE_NUMBERS // 2)
 
 
 @kernel
@@ -357,6 +360,8 @@ def _turn(memory, n_held):
 @kernel
 def _write_held(filed, work, memory, event, n_held, alive, ids, end):
     """Write the ids for an event of the cluster, if all targets are slots; return the end, or NO_ROOM."""
+    if n_held == 0:
+        return end
     before, in_a_row = np.int64(-1), filed.ids[-1] - filed.ids[0] == len(filed.ids) - 1  # then they need not be read
     for first in range(0, n_held, WORD):
         row = memory.holding[first + event]

@@ -64,13 +64,15 @@ def test_removed_subscriptions_are_not_found() -> None:
     assert agree(index, oracle, happening)
 
 
-def test_attributes_with_too_many_predicates_are_decided_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predicate_words, "MOST_PREDICATES", 30)
+@pytest.mark.parametrize("fewest_uses, most_codes", [(0, 1 << 14), (1 << 30, 1 << 14), (0, 75), (0, 0)])
+def test_predicates_are_decided_ahead_or_when_asked(
+    fewest_uses: int, most_codes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predicate_words, "FEWEST_USES", fewest_uses)
+    monkeypatch.setattr(predicate_words, "MOST_CODES", most_codes)
     source = random.Random(10)
     texts, happening = subscriptions(source, 3000), similar_events(source, 10, 20, 0.3)
-    index = filled("a-pcm", texts)
-    assert (np.diff(index._overlay.snapshot.layers[0].segment.filing.cell_start) == 0).any()
-    assert agree(index, filled("scan", texts), happening)
+    assert agree(filled("a-pcm", texts), filled("scan", texts), happening)
 
 
 def test_stats_tell_which_events_were_matched_together() -> None:
