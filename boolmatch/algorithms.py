@@ -2,6 +2,7 @@
 
     scan            decide everything                                                     the oracle
     pst-bloom       one access predicate each, signatures on the others                   Ji and Jacobsen, 2018
+    pst-hash        two access predicates each, hashed together                           Ji and Jacobsen, 2018
 
 All take the same table, name candidates to the same `check`, and must give the same answers.
 """
@@ -14,12 +15,20 @@ from numba.extending import overload
 
 from boolmatch.conjunctions import Conjunctions
 from boolmatch.pst_bloom import PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order
+from boolmatch.pst_hash import (
+    PstHashFiling,
+    build_pst_hash,
+    describe_pst_hash,
+    find_by_pst_hash,
+    pst_hash_order,
+    pst_hash_scratch_size,
+)
 from boolmatch.scan import ScanFiling, build_scan, find_by_scan
 from boolmatch.selectivity import Profile
 
 __all__ = ["ALGORITHMS", "Algorithm", "Filing", "find_candidates"]
 
-Filing = ScanFiling | PstBloomFiling
+Filing = ScanFiling | PstBloomFiling | PstHashFiling
 
 
 class Algorithm(NamedTuple):
@@ -31,6 +40,10 @@ class Algorithm(NamedTuple):
     find: Any
     order: Callable[[Conjunctions, Profile], np.ndarray] | None = None
     """The order in which the algorithm wants the conjunctions to lie, if it cares."""
+    scratch_size: Callable[[Any], int] = lambda filing: 0
+    """How many words of working memory the kernel wants."""
+    describe: Callable[[Any], dict[str, Any]] = lambda filing: {}
+    """What `stats` should tell about a filing."""
 
 
 ALGORITHMS = {
@@ -38,6 +51,15 @@ ALGORITHMS = {
     for algorithm in (
         Algorithm("scan", ScanFiling, build_scan, find_by_scan),
         Algorithm("pst-bloom", PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order),
+        Algorithm(
+            "pst-hash",
+            PstHashFiling,
+            build_pst_hash,
+            find_by_pst_hash,
+            pst_hash_order,
+            pst_hash_scratch_size,
+            describe_pst_hash,
+        ),
     )
 }
 

@@ -59,9 +59,10 @@ class Work(NamedTuple):
     stack: np.ndarray
     counts: np.ndarray
     waiting: np.ndarray  # candidates that are asked for from memory, before they are decided
+    scratch: np.ndarray  # words that the algorithm uses as it likes
 
 
-def new_work(filed: Filed, flat: FlatEvents) -> Work:
+def new_work(filed: Filed, flat: FlatEvents, n_scratch: int = 0) -> Work:
     """Working memory for the events of a batch."""
     return Work(
         new_coded_event(filed.spaces, flat),
@@ -69,22 +70,26 @@ def new_work(filed: Filed, flat: FlatEvents) -> Work:
         new_stack(filed.targets),
         np.zeros(N_COUNTS, np.int64),
         np.zeros(WINDOW, np.int32),
+        np.zeros(n_scratch, np.uint64),
     )
 
 
 @kernel
-def propose(filed, work, flat, n_waiting, conjunction):
-    """Add a candidate whose first predicate is known to hold to those that wait; return how many wait now."""
+def propose(filed, work, flat, n_waiting, conjunction, n_known):
+    """Add a candidate to those that wait; return how many wait now.
+
+    The first `n_known` predicates of each are known to hold in a plain event, if they have no flags.
+    """
     work.waiting[n_waiting] = conjunction
     n_waiting += 1
     if n_waiting < WINDOW:
         return n_waiting
-    decide(filed, work, flat, n_waiting)
+    decide(filed, work, flat, n_waiting, n_known)
     return 0
 
 
 @kernel
-def decide(filed, work, flat, n_waiting):
+def decide(filed, work, flat, n_waiting, n_known):
     """Decide those that wait, and mark who wants those that hold."""
     table, waiting = filed.table, work.waiting
     for i in range(n_waiting):
@@ -99,7 +104,8 @@ def decide(filed, work, flat, n_waiting):
     for i in range(n_waiting):
         conjunction = np.int64(waiting[i])
         if conjunction < n_plain:
-            found = all_meet(table, table.start[conjunction] + 1, table.start[conjunction + 1], work.event.points)
+            first = table.start[conjunction] + n_known
+            found = all_meet(table, first, table.start[conjunction + 1], work.event.points)
         else:
             found = all_hold(table, conjunction, work.event, flat)
         if found:

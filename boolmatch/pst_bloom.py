@@ -1,6 +1,6 @@
 """PSTBloom: each conjunction is filed under one access predicate, with a signature of its others.
 
-    price BETWEEN 50 AND 100 AND qty > 7 AND day = 'Mon'        access: day = 'Mon'     signature: price qty
+    price BETWEEN 50 AND 100 AND qty > 7 AND day = 'Mon'        access: day = 'Mon'    signature: price qty day
 
     cells of day             the tree over them                 entries of a node: (conjunction, signature)
     … 9 10 11 12 …           9─10  11─12                        an event with day = 'Mon' looks at the entries of
@@ -10,7 +10,7 @@
 The access predicate is the least likely one. A range is attached to the nodes of a binary tree over the cells that
 together cover it, at most two a level, so that a wide one costs as little as a narrow one: PS-Tree links a subscription
 to every cell of the range, and an insert of a wide predicate then touches every cell. A signature has a bit for each
-attribute of the other predicates (attributes share the 64 bits). The paper keeps a Bloom filter of subscriptions in
+attribute of the conjunction (attributes share the 64 bits). The paper keeps a Bloom filter of subscriptions in
 each cell, and asks it once a predicate; one word beside the entry asks for all of them at once, and in order of memory.
 
 Conjunctions lie in the order of their access cells, so that candidates are neighbours.
@@ -30,9 +30,22 @@ from sievecore.breathing import breathe
 from sievecore.jit import builder, kernel
 from sievecore.tables import columns
 
-__all__ = ["PstBloomFiling", "build_pst_bloom", "find_by_pst_bloom", "pst_bloom_order"]
+__all__ = [
+    "ACCESS",
+    "FILED_ELSEWHERE",
+    "PstBloomFiling",
+    "attribute_bits",
+    "build_pst_bloom",
+    "choose_access",
+    "file_singly",
+    "find_by_pst_bloom",
+    "lacking_bits",
+    "order_by_cell",
+    "pst_bloom_order",
+    "signatures_of",
+]
 
-NO_ACCESS = -1
+NO_ACCESS, FILED_ELSEWHERE = -1, -2
 
 
 class PstBloomFiling(NamedTuple):
@@ -54,27 +67,31 @@ def pst_bloom_order(table: Conjunctions, profile: Profile) -> np.ndarray:
     """The conjunctions in the order of their access cells, and there by length; those with flags after all others."""
     access = choose_access(table)
     by_length = np.argsort(np.diff(table.start), kind="stable")
-    by_cell = by_length[_order_by_cell(access[by_length], _tree_starts(profile))]
+    by_cell = by_length[order_by_cell(access[by_length], profile)]
     special = access["special"][by_cell] == 1
     return np.concatenate([by_cell[~special], by_cell[special]])
 
 
 def build_pst_bloom(table: Conjunctions, profile: Profile) -> PstBloomFiling:
     """File the conjunctions of a table."""
-    access, tree_start = choose_access(table), _tree_starts(profile)
-    bits = _attribute_bits(profile)
+    bits = attribute_bits(profile)
+    return file_singly(choose_access(table), profile, bits, signatures_of(table, bits))
+
+
+def file_singly(access: np.ndarray, profile: Profile, bits: np.ndarray, signatures: np.ndarray) -> PstBloomFiling:
+    """File each conjunction under its access predicate; those that are `FILED_ELSEWHERE` are left out."""
+    tree_start = _tree_starts(profile)
     node_start, entries = _file(access, tree_start)
     breathe()
-    signatures = _signatures(table, access, bits)[entries]
     always = np.flatnonzero(access["attribute"] == NO_ACCESS).astype(np.int32)
-    return PstBloomFiling(tree_start, node_start, entries, signatures, bits, always)
+    return PstBloomFiling(tree_start, node_start, entries, signatures[entries], bits, always)
 
 
 def _tree_starts(profile: Profile) -> np.ndarray:
     return offsets(2 * profile.n_codes.astype(np.int64))
 
 
-def _attribute_bits(profile: Profile) -> np.ndarray:
+def attribute_bits(profile: Profile) -> np.ndarray:
     """A bit for each attribute; the ones named most often share theirs with the ones named least."""
     bits = np.empty(len(profile.weights), np.uint64)
     by_weight = np.argsort(-profile.weights, kind="stable")
@@ -98,9 +115,13 @@ def choose_access(table):
     return access
 
 
+def order_by_cell(access: np.ndarray, profile: Profile) -> np.ndarray:
+    """The order of access predicates by attribute and lowest code; equal ones stay as they are."""
+    return _counting_sort(access, _tree_starts(profile))
+
+
 @builder
-def _order_by_cell(access, tree_start):
-    """A counting sort by the first cell."""
+def _counting_sort(access, tree_start):
     n_cells = tree_start[-1] + 1
     start = np.zeros(n_cells + 1, np.int64)
     for chosen in access:
@@ -117,7 +138,7 @@ def _order_by_cell(access, tree_start):
 
 @kernel
 def _cell(chosen, tree_start):
-    return tree_start[-1] if chosen.attribute == NO_ACCESS else tree_start[chosen.attribute] + chosen.low
+    return tree_start[-1] if chosen.attribute < 0 else tree_start[chosen.attribute] + chosen.low
 
 
 @builder
@@ -141,7 +162,7 @@ def _file(access, tree_start):
 @kernel
 def _covering_nodes(chosen, tree_start, nodes):
     """Write the fewest nodes that cover the access codes; return how many. Leaf i of n is node n + i."""
-    if chosen.attribute == NO_ACCESS:
+    if chosen.attribute < 0:
         return 0
     base = tree_start[chosen.attribute]
     n_leaves = (tree_start[chosen.attribute + 1] - base) // 2
@@ -160,14 +181,14 @@ def _covering_nodes(chosen, tree_start, nodes):
 
 
 @builder
-def _signatures(table, access, bits):
-    signatures = np.zeros(len(access), np.uint64)
-    for conjunction in range(len(access)):
+def signatures_of(table, bits):
+    """For each conjunction the bits of the attributes that an event must have."""
+    signatures = np.zeros(len(table.start) - 1, np.uint64)
+    for conjunction in range(len(signatures)):
         for position in range(table.start[conjunction], table.start[conjunction + 1]):
             predicate = table.predicates[position]
-            attribute = predicate.attribute & ATTRIBUTE_MASK
-            if attribute != access[conjunction].attribute and predicate.high != ABSENT:
-                signatures[conjunction] |= bits[attribute]
+            if predicate.high != ABSENT:
+                signatures[conjunction] |= bits[predicate.attribute & ATTRIBUTE_MASK]
     return signatures
 
 
@@ -175,9 +196,7 @@ def _signatures(table, access, bits):
 def find_by_pst_bloom(filing, filed, work, flat):
     """Name the entries of the cells that the event's values lie in, if their signatures allow it."""
     event = work.event
-    lacking, n_waiting = ~np.uint64(0), 0
-    for i in range(event.state[N_PRESENT]):
-        lacking &= ~filing.bit_of_attribute[event.present[i]]
+    lacking, n_waiting = lacking_bits(filing, event), 0
     for i in range(event.state[N_PRESENT]):
         attribute = event.present[i]
         base = filing.tree_start[attribute]
@@ -187,9 +206,18 @@ def find_by_pst_bloom(filing, filed, work, flat):
             first, end = filing.node_start[base + left], filing.node_start[base + right + 1]
             n_waiting = _propose_entries(filing, filed, work, flat, lacking, first, end, n_waiting)
             left, right = left >> 1, right >> 1
-    decide(filed, work, flat, n_waiting)
+    decide(filed, work, flat, n_waiting, 1)
     for conjunction in filing.always:
         check(filed, work, flat, conjunction)
+
+
+@kernel
+def lacking_bits(filing, event):
+    """The bits of signatures that no attribute of the event has."""
+    lacking = ~np.uint64(0)
+    for i in range(event.state[N_PRESENT]):
+        lacking &= ~filing.bit_of_attribute[event.present[i]]
+    return lacking
 
 
 @kernel
@@ -197,5 +225,5 @@ def _propose_entries(filing, filed, work, flat, lacking, first, end, n_waiting):
     work.counts[N_LOOKED_AT] += end - first
     for i in range(first, end):
         if filing.signatures[i] & lacking == 0:
-            n_waiting = propose(filed, work, flat, n_waiting, filing.entries[i])
+            n_waiting = propose(filed, work, flat, n_waiting, filing.entries[i], 1)
     return n_waiting

@@ -71,7 +71,7 @@ class _Run:
 
     def _work(self) -> None:
         segment, flat = self._layer.segment, self._flat
-        work = new_work(segment.filed, flat)
+        work = new_work(segment.filed, flat, segment.algorithm.scratch_size(segment.filing))
         ends = np.zeros(flat.n_events, np.int64)
         events = np.zeros(flat.n_events, np.int64)
         ids = np.empty(FIRST_ROOM, np.int64)
