@@ -87,5 +87,5 @@ $(INSTALLED): pyproject.toml | $(IN_VENV)
 
 $(WARMED): $(INSTALLED) $(SOURCES)
 	@echo "Compiling the kernels (kept for later runs)"
-	@$(IN_VENV) -c "import xpathfilter; xpathfilter.warm_up()"
+	@$(IN_VENV) -c "import boolmatch, xpathfilter; boolmatch.warm_up(); xpathfilter.warm_up()"
 	@touch $@

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.answers import WrongAnswerError
+from benchmarks.constants import constants
 from benchmarks.loading import load, ten_million
 from benchmarks.matching import growth, versus_delta, versus_loop
 from benchmarks.plot import draw
@@ -33,6 +34,7 @@ SCENARIOS: dict[str, Callable[[Workbench], list[Row]]] = {
     "delta": versus_delta,
     "threads": throughput,
     "latency": latency,
+    "constants": constants,
     "update": update,
 }
 

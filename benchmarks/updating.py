@@ -6,8 +6,9 @@
 
 Documents differ in cost, so a pause is how much longer a document took than its own median when nothing else
 went on. The longest pause alone stands beside the longest meanwhile: it is the machine's own.
-Updates come paced, one every few milliseconds, and then without a break, which is the most a thread can do. An
-idle process runs beside it all: a pause that it feels too is the machine's.
+Updates come paced, one every few milliseconds, then without a break, which is the most a thread can do, and then as
+whole loads of many with the merges that follow. An idle process runs beside it all: a pause that it feels too is the
+machine's.
 """
 
 import threading
@@ -28,6 +29,7 @@ from benchmarks.workbench import Load, Workbench, progress
 __all__ = ["update"]
 
 PACE_SECONDS = 4e-3
+N_LOADS = 4
 N_CHECKED = 100
 """How many of the added expressions lxml is asked about; it holds the GIL, so a matcher feels it."""
 
@@ -44,12 +46,15 @@ def update(bench: Workbench) -> list[Row]:
         still = updates.watch(lambda: sleep(sizes.watch_seconds))
         paced, paced_times = updates.watch_updates(sizes.n_paced_updates, PACE_SECONDS)
         rushed, rushed_times = updates.watch_updates(sizes.n_updates, 0.0)
+        progress(f"{N_LOADS} loads of {sizes.many:,} on top of {n:,} subscriptions, beside a matcher")
+        loaded, load_seconds = updates.watch_loads(sizes.many)
     updates.check_as_before()
     return [
         *rows,
         *_update_rows(", paced, beside a matcher", n, paced_times),
         *_update_rows(", without a break, beside a matcher", n, rushed_times),
-        *_pause_rows(n, still, {"paced updates": paced, "updates without a break": rushed}),
+        Row("update", f"add_many of {sizes.many:,}, beside a matcher", n, sizes.many / load_seconds, "/s"),
+        *_pause_rows(n, still, {"paced updates": paced, "updates without a break": rushed, "add_many": loaded}),
         Row("update", "longest pause of an idle process", n, heart.longest_gap * 1e3, "ms"),
     ]
 
@@ -80,6 +85,23 @@ class Updates:
         times: Times = {}
         documents = self.watch(lambda: times.update(self.run(n_updates, break_seconds)))
         return documents, times
+
+    def watch_loads(self, n_each: int) -> tuple[list[np.ndarray], float]:
+        """The seconds of documents beside loads of many, with the merges that follow, and those of one load."""
+        index, texts = self._load.index, self._bench.expressions(N_LOADS * n_each, after=len(self._load.ids))
+        times, ids = [], []
+
+        def load() -> None:
+            for first in range(0, len(texts), n_each):
+                start = perf_counter()
+                ids.append(index.add_many(texts[first : first + n_each]))
+                times.append(perf_counter() - start)
+                index.wait_until_merged()
+
+        documents = self.watch(load)
+        self._check_added(texts, np.concatenate(ids))
+        index.remove_many(np.concatenate(ids))
+        return documents, float(np.median(times))
 
     def check_as_before(self) -> None:
         for position, document in enumerate(self._bench.documents):

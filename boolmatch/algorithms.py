@@ -3,6 +3,8 @@
     scan            decide everything                                                     the oracle
     pst-bloom       one access predicate each, signatures on the others                   Ji and Jacobsen, 2018
     pst-hash        two access predicates each, hashed together                           Ji and Jacobsen, 2018
+    be-tree         space cut by attributes and halves of their codes, small buckets      Sadoghi and Jacobsen, 2011
+    a-pcm           that tree, walked once for up to 64 similar events                    Sadoghi and Jacobsen, 2014
 
 All take the same table, name candidates to the same `check`, and must give the same answers.
 """
@@ -13,7 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
+from boolmatch.a_pcm import APCMFiling, a_pcm_scratch_size, build_a_pcm, match_by_clusters
+from boolmatch.be_tree import BETreeFiling, be_tree_order, build_be_tree, find_by_be_tree
 from boolmatch.conjunctions import Conjunctions
+from boolmatch.flat_events import FlatEvents
 from boolmatch.pst_bloom import PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order
 from boolmatch.pst_hash import (
     PstHashFiling,
@@ -25,10 +30,11 @@ from boolmatch.pst_hash import (
 )
 from boolmatch.scan import ScanFiling, build_scan, find_by_scan
 from boolmatch.selectivity import Profile
+from sievecore.snapshots import Layer
 
 __all__ = ["ALGORITHMS", "Algorithm", "Filing", "find_candidates"]
 
-Filing = ScanFiling | PstBloomFiling | PstHashFiling
+Filing = ScanFiling | PstBloomFiling | PstHashFiling | BETreeFiling | APCMFiling
 
 
 class Algorithm(NamedTuple):
@@ -44,12 +50,16 @@ class Algorithm(NamedTuple):
     """How many words of working memory the kernel wants."""
     describe: Callable[[Any], dict[str, Any]] = lambda filing: {}
     """What `stats` should tell about a filing."""
+    match_together: Callable[[Layer[Any], FlatEvents, int], list[np.ndarray]] | None = None
+    """How several events are matched on a layer by so many threads, if not one by one."""
+    as_written: bool = False
+    """Whether predicates stay in the order they were written in; otherwise the least likely one comes first."""
 
 
 ALGORITHMS = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("scan", ScanFiling, build_scan, find_by_scan),
+        Algorithm("scan", ScanFiling, build_scan, find_by_scan, as_written=True),
         Algorithm("pst-bloom", PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order),
         Algorithm(
             "pst-hash",
@@ -59,6 +69,23 @@ ALGORITHMS = {
             pst_hash_order,
             pst_hash_scratch_size,
             describe_pst_hash,
+        ),
+        Algorithm(
+            "be-tree",
+            BETreeFiling,
+            build_be_tree,
+            find_by_be_tree,
+            be_tree_order,
+            scratch_size=lambda filing: len(filing.nodes),
+        ),
+        Algorithm(
+            "a-pcm",
+            APCMFiling,
+            build_a_pcm,
+            find_by_be_tree,
+            be_tree_order,
+            scratch_size=a_pcm_scratch_size,
+            match_together=match_by_clusters,
         ),
     )
 }

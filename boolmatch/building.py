@@ -36,19 +36,22 @@ def build_segment(batch: Batch, algorithm: Algorithm) -> Segment:
     """Freeze a batch."""
     rows, n_rows = concatenate_rows([batch.rows, batch.leaves]), len(batch.rows.rows)
     n_predicates = len(rows.rows)
-    spaces, coded = build_spaces(np.concatenate([rows.rows, rows.detail_ranges]), rows.texts)
+    all_rows = np.concatenate([rows.rows, rows.detail_ranges]) if len(rows.detail_ranges) else rows.rows
+    spaces, coded = build_spaces(all_rows, rows.texts)
     breathe()
     ranges, details = coded[n_predicates:], np.ascontiguousarray(rows.rows["detail"])
     given = Lists(_starts(batch.lengths), coded[:n_rows], details[:n_rows])
     leaves = Lists(_starts(batch.leaf_lengths), coded[n_rows:n_predicates], details[n_rows:])
     profile = new_profile(spaces, given.predicates, len(batch.lengths))
-    likely = scores(profile, given.start, given.predicates, given.details, rows.detail_start, ranges)
-    sorting = sort_predicates(given.start, given.predicates, given.details, likely)
+    lists = given
+    if not algorithm.as_written:
+        likely = scores(profile, given.start, given.predicates, given.details, rows.detail_start, ranges)
+        lists = Lists(given.start, *sort_predicates(given.start, given.predicates, given.details, likely))
     breathe()
-    lists = Lists(given.start, given.predicates[sorting], given.details[sorting])
     first, number = _number_lists(lists, new_slots(len(batch.lengths)))
     breathe()
-    lists = _gathered(lists, first)
+    if len(first) < len(number):
+        lists = _gathered(lists, first)
     table = _table(lists, ranges, rows)
     if algorithm.order is not None:
         order = algorithm.order(table, profile)

@@ -12,12 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boolmatch.flat_events import BOOLEAN, NUMBER, STRING, FlatEvents
+from boolmatch.flat_events import BOOLEAN, NUMBER, STRING
 from boolmatch.spaces import FALSE_CODE, OTHER_CODE, Spaces, find_attribute, number_code, text_code
 from sievecore.jit import kernel
 from sievecore.tables import columns
 
-__all__ = ["FIRST_PAIR", "IS_PLAIN", "N_PRESENT", "CodedEvent", "load_event", "new_coded_event", "unload_event"]
+__all__ = [
+    "FIRST_PAIR",
+    "IS_PLAIN",
+    "N_PRESENT",
+    "CodedEvent",
+    "load_event",
+    "new_coded_event",
+    "unload_event",
+    "with_room",
+]
 
 VALUE = columns("low", "high", "first", "n")
 """The hull of an attribute's codes, where they start in `codes`, and how many values there are."""
@@ -36,17 +45,21 @@ class CodedEvent(NamedTuple):
     codes: np.ndarray  # of each pair of the event
 
 
-def new_coded_event(spaces: Spaces, flat: FlatEvents) -> CodedEvent:
-    """Working memory for the events of a batch."""
+def new_coded_event(spaces: Spaces) -> CodedEvent:
+    """Working memory for small events."""
     n_attributes = len(spaces.attributes)
-    largest = int(np.diff(flat.start).max(initial=0))
     return CodedEvent(
         state=np.zeros(3, np.int64),
         points=np.zeros(n_attributes, np.int32),
         values=np.zeros(n_attributes, VALUE),
         present=np.zeros(n_attributes, np.int32),
-        codes=np.zeros(largest, CODES),
+        codes=np.zeros(64, CODES),
     )
+
+
+def with_room(event: CodedEvent, n_pairs: int) -> CodedEvent:
+    """The working memory, or the same with room for larger events."""
+    return event if n_pairs <= len(event.codes) else event._replace(codes=np.zeros(2 * n_pairs, CODES))
 
 
 @kernel

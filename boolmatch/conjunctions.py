@@ -55,10 +55,13 @@ def all_hold(table, conjunction, event, flat):
 
 @kernel
 def all_meet(table, first, end, points):
-    """Whether a plain event satisfies some predicates without flags."""
-    for position in range(first, end):
+    """Whether a plain event satisfies some predicates without flags.
+
+    Unsigned indexes spare the question whether they count from the end.
+    """
+    for position in range(np.uint32(first), np.uint32(end)):
         predicate = table.predicates[position]
-        code = points[predicate.attribute]
+        code = points[np.uint32(predicate.attribute)]
         if code < predicate.low or code > predicate.high:
             return False
     return True

@@ -45,6 +45,11 @@ class Deciders:
             names.numbers[atom] for atom in atoms if isinstance(atom, XPathKey) and atom in names.denied
         ]
 
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything that an event must be asked about."""
+        return bool(self.attributes or self._denied_paths)
+
     def is_current(self) -> bool:
         """Whether all atoms are known here."""
         return (self._n_atoms, self._n_denied) == (len(self._names.atoms), len(self._names.denied))

@@ -16,7 +16,7 @@ from boolmatch.columns import PredicateColumns
 from boolmatch.normal_form import AllOf, AnyOf, Formula, NormalForm
 from boolmatch.predicates import Decided, Literal, Predicate
 from boolmatch.ranges import Range, ValueType
-from boolmatch.row_columns import rows_of_columns
+from boolmatch.row_columns import possible_columns, rows_of_columns
 from boolmatch.rows import RowWriter
 from boolmatch.targets import ALL, ANY
 
@@ -65,9 +65,10 @@ class Draft:
 
     def add_columns(self, ids: np.ndarray, columns: PredicateColumns, attributes: np.ndarray) -> None:
         """Add many conjunctions of comparisons; `attributes` are the numbers of the columns' names."""
-        links = np.empty(len(ids), LINK)
-        links["conjunction"], links["program"] = np.arange(len(ids)), NO_PROGRAM
-        links["subscription_id"] = ids
+        columns, possible = possible_columns(columns)
+        links = np.empty(len(columns.counts), LINK)
+        links["conjunction"], links["program"] = np.arange(len(links)), NO_PROGRAM
+        links["subscription_id"] = ids[possible]
         nothing, no_rows = np.zeros(0, np.int64), RowWriter().rows()
         rows = rows_of_columns(columns, attributes)
         lengths = columns.counts.astype(np.int64)

@@ -17,13 +17,12 @@ from boolmatch.deciders import Deciders
 from boolmatch.errors import EventError
 from boolmatch.flat_events import BOOLEAN, NUMBER, OTHER, PAIR, STRING, FlatEvents
 from boolmatch.names import AttributeNames
-from boolmatch.values import Interval, Point, to_double
+from boolmatch.values import EXACT_INTEGERS, Interval, Point, to_double, to_utf8
 
 __all__ = ["Event", "write_events"]
 
 Event = Mapping[str, Any]
 
-EXACT = 2**53
 SEVERAL = (list, tuple, set, frozenset)
 
 
@@ -45,76 +44,81 @@ def write_events(
 
 class _Writer:
     def __init__(self, names: AttributeNames, deciders: Deciders) -> None:
-        self._numbers = names.numbers
+        self._number = names.numbers.get
         self._deciders = deciders
-        self._polygons = deciders.attributes
         self._attributes: list[int] = []
         self._kinds: list[int] = []
         self._lows: list[float] = []
-        self._highs: list[float] = []
-        self._texts: list[bytes] = []
+        self._highs: dict[int, float] = {}  # where they differ from the lows
+        self._texts: dict[int, bytes] = {}
         self._start = [0]
 
     def write(self, event: Event, true_keys: Iterable[int]) -> None:
         if not isinstance(event, Mapping):
             raise EventError("", f"expected a mapping of attributes to values, found {type(event).__name__}")
+        number_of, add_attribute = self._number, self._attributes.append
+        add_kind, add_low = self._kinds.append, self._lows.append
         for name, value in event.items():
             kind = type(value)
-            if kind is float or (kind is int and -EXACT <= value <= EXACT):
-                self._write_number(name, value)
+            if kind is float or kind is int:
+                if not -EXACT_INTEGERS <= value <= EXACT_INTEGERS:
+                    to_double(value, name)
+                if (number := number_of(name)) is not None:
+                    add_attribute(number)
+                    add_kind(NUMBER)
+                    add_low(value)
             elif kind is str:
-                self._write_text(name, value)
+                if (number := number_of(name)) is not None:
+                    self._texts[len(self._lows)] = to_utf8(value, name)
+                    add_attribute(number)
+                    add_kind(STRING)
+                    add_low(0.0)
             else:
                 self._write_other(name, value)
         for number, truth in self._deciders.paths(true_keys):
             self._append(number, BOOLEAN, truth, truth, b"")
 
-    def _write_number(self, name: str, value: float) -> None:
-        if value != value:
-            to_double(value, name)
-        number = self._numbers.get(name)
-        if number is not None:
-            self._append(number, NUMBER, value, value, b"")
-
-    def _write_text(self, name: str, value: str) -> None:
-        number = self._numbers.get(name)
-        if number is not None:
-            self._append(number, STRING, 0, 0, value.encode(errors="surrogatepass"))
-
     def _write_other(self, name: str, value: Any) -> None:
         values = [one for one in (value if isinstance(value, SEVERAL) else (value,)) if one is not None]
-        number = self._numbers.get(name)
+        number = self._number(name)
         for one in values:
-            kind, low, high, text = _pair(name, one)
+            pair = _pair(name, one)
             if number is not None:
-                self._append(number, kind, low, high, text)
-        if name in self._polygons and values:
+                self._append(number, *pair)
+        if name in self._deciders.attributes and values:
             for atom, truth in self._deciders.around(name, values):
                 self._append(atom, BOOLEAN, truth, truth, b"")
 
     def _append(self, number: int, kind: int, low: float, high: float, text: bytes) -> None:
+        if low != high:
+            self._highs[len(self._lows)] = high
+        if text:
+            self._texts[len(self._lows)] = text
         self._attributes.append(number)
         self._kinds.append(kind)
         self._lows.append(low)
-        self._highs.append(high)
-        self._texts.append(text)
 
     def undo(self) -> None:
         """Forget what was written since the last `close`."""
-        for column in (self._attributes, self._kinds, self._lows, self._highs, self._texts):
-            del column[self._start[-1] :]
+        first = self._start[-1]
+        for place in range(first, len(self._lows)):
+            self._highs.pop(place, None)
+            self._texts.pop(place, None)
+        del self._attributes[first:], self._kinds[first:], self._lows[first:]
 
     def close(self) -> None:
         self._start.append(len(self._attributes))
 
     def flat(self) -> FlatEvents:
-        pairs = np.empty(len(self._attributes), PAIR)
+        pairs = np.zeros(len(self._attributes), PAIR)
         pairs["attribute"], pairs["kind"] = self._attributes, self._kinds
-        pairs["low"], pairs["high"] = self._lows, self._highs
-        ends = np.cumsum(np.fromiter(map(len, self._texts), np.int64, len(pairs)))
-        pairs["text_start"][1:], pairs["text_end"] = ends[:-1], ends
-        pairs["text_start"][:1] = 0
-        text = np.frombuffer(b"".join(self._texts) or b"\0", np.uint8)
+        pairs["low"] = pairs["high"] = np.array(self._lows, np.float64)
+        pairs["high"][list(self._highs)] = list(self._highs.values())
+        ends = np.cumsum(np.fromiter(map(len, self._texts.values()), np.int64, len(self._texts)))
+        places = list(self._texts)
+        pairs["text_end"][places] = ends
+        pairs["text_start"][places[1:]] = ends[:-1]
+        text = np.frombuffer(b"".join(self._texts.values()) or b"\0", np.uint8)
         return FlatEvents(np.array(self._start, np.int64), pairs, text)
 
 
@@ -127,7 +131,7 @@ def _pair(name: str, value: Any) -> tuple[int, float, float, bytes]:
             number = to_double(value, name)  # type: ignore[arg-type]  # it knows numpy's numbers
             return NUMBER, number, number, b""
         case str():
-            return STRING, 0.0, 0.0, value.encode(errors="surrogatepass")
+            return STRING, 0.0, 0.0, to_utf8(value, name)
         case Interval(low, high):
             return NUMBER, low, high, b""
         case Point():

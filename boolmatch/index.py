@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from boolmatch.algorithms import ALGORITHMS
-from boolmatch.auto import AUTO, chosen_algorithm
+from boolmatch.auto import AUTO, Watch
 from boolmatch.building import build_segment
 from boolmatch.bulk import read_simple
 from boolmatch.columns import PredicateColumns
@@ -26,8 +26,10 @@ from boolmatch.errors import (
     UnknownSubscription,
 )
 from boolmatch.event_writer import Event, write_events
+from boolmatch.explanation import Explanation, explain
 from boolmatch.expression import Within, XPathAtom
 from boolmatch.files import load_segment, save_segment
+from boolmatch.flat_events import FlatEvents
 from boolmatch.names import AttributeNames, Subject, XPathKey
 from boolmatch.normal_form import AllOf, AnyOf, Formula, NormalForm, normalize
 from boolmatch.parser import parse
@@ -35,6 +37,7 @@ from boolmatch.predicates import Literal, Predicate
 from boolmatch.reading import read_batch
 from boolmatch.segment import Segment
 from boolmatch.stream import match_events
+from boolmatch.table_events import columns_of, rows_of, write_table
 from sievecore.breathing import breathing
 from sievecore.overlay import Overlay
 from sievecore.snapshots import Layer, Snapshot
@@ -67,6 +70,7 @@ class BooleanIndex:
         if algorithm != AUTO and algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm is {algorithm!r}, expected one of {', '.join([AUTO, *ALGORITHMS])}")
         self.algorithm = algorithm
+        self._watch = Watch()
         self._decide = decide
         self._names = AttributeNames()
         self._deciders = Deciders(self._names)
@@ -154,22 +158,58 @@ class BooleanIndex:
 
         `threads` is by default the number of processors. `true_paths` has the keys of true XPATH atoms of each event.
         """
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads is {threads}, expected 1 or more, or None for one a processor")
         snapshot, listed = self._overlay.snapshot, list(events)
         flat, refused = write_events(listed, self._names, self._current_deciders(), true_paths)
-        results: list[Result] = list(match_events(snapshot, flat, threads))
+        results: list[Result] = list(self._match(snapshot, flat, threads))
         for position, error in refused.items():
             results[position] = error
         return results
 
+    def explain(self, subscription_id: int, event: Event, true_paths: Iterable[int] = ()) -> Explanation:
+        """Why a subscription wants an event: which of its predicates held, which failed first, which were unknown."""
+        found = self._overlay.snapshot.find(_checked_id(subscription_id))
+        if found is None:
+            raise UnknownSubscription(subscription_id)
+        flat, refused = write_events([event], self._names, self._current_deciders(), [true_paths])
+        if refused:
+            raise refused[0]
+        layer, slot = found
+        return explain(layer.segment, slot, flat, self._names)
+
+    def match_table(self, table: Any, threads: int | None = None) -> list[np.ndarray]:
+        """The ids that want each row of a table of events: an Arrow table, or a mapping of names to numpy columns.
+
+        A null or masked cell is an absent value. A cell that cannot be matched is an `EventError` for the table.
+        """
+        snapshot, deciders = self._overlay.snapshot, self._current_deciders()
+        columns = columns_of(table)
+        flat = None if deciders.has_work else write_table(columns, self._names)
+        if flat is None:
+            flat, refused = write_events(list(rows_of(columns)), self._names, deciders, ())
+            if refused:
+                raise next(iter(refused.values()))
+        return self._match(snapshot, flat, threads)
+
+    def _match(self, snapshot: Snapshot[Segment], flat: FlatEvents, threads: int | None) -> list[np.ndarray]:
+        found = match_events(snapshot, flat, _checked_threads(threads))
+        if self.algorithm == AUTO and self._watch.see(flat):
+            self._overlay.rebuild(layer.segment for layer in snapshot.layers if self._is_misfiled(layer.segment))
+        return found
+
+    def _is_misfiled(self, segment: Segment) -> bool:
+        return segment.algorithm.name != self._algorithm_for(segment.filed.table.n_conjunctions)
+
+    def _algorithm_for(self, n_conjunctions: int) -> str:
+        return self._watch.algorithm_for(n_conjunctions) if self.algorithm == AUTO else self.algorithm
+
     def stats(self) -> dict[str, Any]:
-        """Counts and sizes: subscriptions, segments and their algorithms, bytes of index arrays."""
+        """Counts and sizes: subscriptions, segments and their algorithms, bytes of index arrays, what auto has seen."""
         layers = self._overlay.snapshot.layers
         return {
             "algorithm": self.algorithm,
+            "auto": self._watch.facts() if self.algorithm == AUTO else None,
             "subscriptions": len(self._overlay.snapshot),
-            "segments": [{"algorithm": layer.segment.algorithm.name, "alive": layer.n_alive} for layer in layers],
+            "segments": [layer.segment.facts() | {"alive": layer.n_alive} for layer in layers],
             "bytes": sum(layer.segment.n_bytes + layer.alive.nbytes for layer in layers),
         }
 
@@ -242,7 +282,7 @@ class BooleanIndex:
 
     def _build(self, draft: Draft) -> Segment:
         batch = draft.batch()
-        return build_segment(batch, ALGORITHMS[chosen_algorithm(self.algorithm, batch)])
+        return build_segment(batch, ALGORITHMS[self._algorithm_for(len(batch.lengths))])
 
     def _merged(self, layers: Sequence[Layer[Segment]]) -> Segment:
         """One segment with what is alive in some layers."""
@@ -252,9 +292,10 @@ class BooleanIndex:
         return self._build(draft)
 
 
-def _literals(form: NormalForm) -> set[Literal]:
-    found = {literal for conjunction in form.conjunctions for literal in conjunction}
-    return found if form.formula is None else found | set(_leaves(form.formula))
+def _literals(form: NormalForm) -> dict[Literal, None]:
+    """All literals, each once, in the order they were written in."""
+    found = [literal for conjunction in form.conjunctions for literal in conjunction]
+    return dict.fromkeys(found if form.formula is None else [*found, *_leaves(form.formula)])
 
 
 def _leaves(formula: Formula) -> Iterable[Literal]:
@@ -271,6 +312,12 @@ def _checked_id(subscription_id: object) -> int:
     if not 0 < subscription_id < 1 << 63:
         raise UnknownSubscription(int(subscription_id))
     return int(subscription_id)
+
+
+def _checked_threads(threads: int | None) -> int:
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}, expected 1 or more, or None for one a processor")
+    return threads or os.cpu_count() or 1
 
 
 def _listed(expressions: Iterable[str]) -> list[str]:

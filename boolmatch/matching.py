@@ -12,33 +12,40 @@ import numpy as np
 
 from boolmatch.coded_event import IS_PLAIN, CodedEvent, new_coded_event
 from boolmatch.conjunctions import Conjunctions, all_hold, all_meet
-from boolmatch.flat_events import FlatEvents
 from boolmatch.spaces import Spaces
 from boolmatch.targets import Targets, is_true, new_stack
 from sievecore.bits import prefetch
 from sievecore.jit import kernel
 from sievecore.result_bits import ResultBits, mark, new_result_bits
+from sievecore.tables import columns
 
 __all__ = [
     "N_CHECKED",
+    "N_CLUSTERS",
+    "N_COMPRESSED",
     "N_COUNTS",
     "N_EVENTS",
     "N_FOUND",
     "N_LOOKED_AT",
     "Filed",
     "Work",
+    "accept",
     "check",
     "decide",
     "new_work",
     "propose",
 ]
 
-# Cells of `Work.counts`: events, candidates looked at by the algorithm, those decided, those that held.
-N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND = range(4)
-N_COUNTS = 4
+# Cells of `Work.counts`: events, candidates looked at by the algorithm, those decided, those that held; and of events
+# that were matched together: how many, and in how many clusters.
+N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND, N_COMPRESSED, N_CLUSTERS = range(6)
+N_COUNTS = 6
 
 WINDOW = 32
 LINE_PREDICATES = 4
+N_SLICES = 1024
+
+SLICE = columns("start", "end")
 
 
 class Filed(NamedTuple):
@@ -59,17 +66,19 @@ class Work(NamedTuple):
     stack: np.ndarray
     counts: np.ndarray
     waiting: np.ndarray  # candidates that are asked for from memory, before they are decided
+    slices: np.ndarray  # slices of a filing that are asked for, before they are looked at
     scratch: np.ndarray  # words that the algorithm uses as it likes
 
 
-def new_work(filed: Filed, flat: FlatEvents, n_scratch: int = 0) -> Work:
-    """Working memory for the events of a batch."""
+def new_work(filed: Filed, n_scratch: int = 0) -> Work:
+    """Working memory for one thread."""
     return Work(
-        new_coded_event(filed.spaces, flat),
+        new_coded_event(filed.spaces),
         new_result_bits(len(filed.ids)),
         new_stack(filed.targets),
         np.zeros(N_COUNTS, np.int64),
         np.zeros(WINDOW, np.int32),
+        np.zeros(N_SLICES, SLICE),
         np.zeros(n_scratch, np.uint64),
     )
 
@@ -96,21 +105,21 @@ def decide(filed, work, flat, n_waiting, n_known):
         prefetch(table.start, np.int64(waiting[i]))
         prefetch(filed.targets.targets, np.int64(waiting[i]))
     for i in range(n_waiting):
-        start = np.int64(table.start[waiting[i]])
+        start = np.int64(table.start[np.uint32(waiting[i])])
         prefetch(table.predicates, start)
         prefetch(table.predicates, start + LINE_PREDICATES)
     n_plain = table.n_plain[0] if work.event.state[IS_PLAIN] else 0
     n_found = 0
     for i in range(n_waiting):
-        conjunction = np.int64(waiting[i])
+        conjunction = np.uint32(waiting[i])
         if conjunction < n_plain:
-            first = table.start[conjunction] + n_known
-            found = all_meet(table, first, table.start[conjunction + 1], work.event.points)
+            after = np.uint32(conjunction + np.uint32(1))
+            found = all_meet(table, table.start[conjunction] + n_known, table.start[after], work.event.points)
         else:
             found = all_hold(table, conjunction, work.event, flat)
         if found:
             n_found += 1
-            _accept(filed, work, flat, conjunction)
+            accept(filed, work, flat, conjunction)
     work.counts[N_CHECKED] += n_waiting
     work.counts[N_FOUND] += n_found
 
@@ -121,13 +130,14 @@ def check(filed, work, flat, conjunction):
     work.counts[N_CHECKED] += 1
     if all_hold(filed.table, conjunction, work.event, flat):
         work.counts[N_FOUND] += 1
-        _accept(filed, work, flat, conjunction)
+        accept(filed, work, flat, conjunction)
 
 
 @kernel
-def _accept(filed, work, flat, conjunction):
+def accept(filed, work, flat, conjunction):
+    """Mark who wants a conjunction that holds."""
     targets, n_slots = filed.targets, len(filed.ids)
-    target = targets.targets[conjunction]
+    target = np.int64(targets.targets[conjunction])
     if target < n_slots:
         mark(work.bits, target)
         return

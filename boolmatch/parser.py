@@ -212,7 +212,8 @@ class _Parser:
             return "conditions have no arithmetic"
         if token.kind in COMPARISONS:
             return "an attribute is compared with one constant, without parentheses"
-        if before.kind == "number" and token.column == before.column + len(before.text):
+        glued = token.column == before.column + len(before.text)
+        if glued and before.kind == "number" and token.kind in ("name", "number"):
             return "a number ends here"
         if before.kind == "name" and token.kind == "name":
             return f"{_shown(token.text)} is no operator"
@@ -358,7 +359,7 @@ class _Parser:
         double = float(token.text)
         if math.isinf(double):
             self.fail("a number that a double holds", "this one is too large", at=token)
-        if token.text.isdecimal() and double > LAST_EXACT and int(token.text.lstrip("0")) != double:
+        if token.text.isdecimal() and double >= LAST_EXACT and int(token.text.lstrip("0")) != double:
             self.fail("an integer that a double holds", "write it as a string, and send it as one", at=token)
         return 0.0 - double if sign == "-" else double
 

@@ -152,8 +152,6 @@ def _read_string(text, start, numbers, codes, row, strings):
         if text[end] == 0 or half_a_character:
             return ODD
         end += 1
-    if text[end + 1] == ord("'"):
-        return ODD
     codes[row] = number_of(strings, text, start, end)
     numbers[row] = np.nan
     return _skip_spaces(text, end + 1)

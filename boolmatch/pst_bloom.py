@@ -26,12 +26,12 @@ from boolmatch.matching import N_LOOKED_AT, check, decide, propose
 from boolmatch.rows import offsets
 from boolmatch.selectivity import Profile, common_codes
 from boolmatch.spaces import ABSENT, ATTRIBUTE_MASK
+from sievecore.bits import prefetch
 from sievecore.breathing import breathe
 from sievecore.jit import builder, kernel
 from sievecore.tables import columns
 
 __all__ = [
-    "ACCESS",
     "FILED_ELSEWHERE",
     "PstBloomFiling",
     "attribute_bits",
@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 NO_ACCESS, FILED_ELSEWHERE = -1, -2
+GROUP = 16  # attributes whose slices are asked for together
 
 
 class PstBloomFiling(NamedTuple):
@@ -195,17 +196,13 @@ def signatures_of(table, bits):
 @kernel
 def find_by_pst_bloom(filing, filed, work, flat):
     """Name the entries of the cells that the event's values lie in, if their signatures allow it."""
-    event = work.event
-    lacking, n_waiting = lacking_bits(filing, event), 0
-    for i in range(event.state[N_PRESENT]):
-        attribute = event.present[i]
-        base = filing.tree_start[attribute]
-        n_leaves = (filing.tree_start[attribute + 1] - base) // 2
-        left, right = n_leaves + event.values[attribute].low, n_leaves + event.values[attribute].high
-        while right >= 1:
-            first, end = filing.node_start[base + left], filing.node_start[base + right + 1]
-            n_waiting = _propose_entries(filing, filed, work, flat, lacking, first, end, n_waiting)
-            left, right = left >> 1, right >> 1
+    n_present = work.event.state[N_PRESENT]
+    lacking, n_waiting = lacking_bits(filing, work.event), 0
+    for first in range(0, n_present, GROUP):
+        end = min(first + GROUP, n_present)
+        _ask_for_nodes(filing, work.event, first, end)
+        for i in range(_write_slices(filing, work.event, first, end, work.slices)):
+            n_waiting = _propose_entries(filing, filed, work, flat, lacking, i, n_waiting)
     decide(filed, work, flat, n_waiting, 1)
     for conjunction in filing.always:
         check(filed, work, flat, conjunction)
@@ -221,9 +218,46 @@ def lacking_bits(filing, event):
 
 
 @kernel
-def _propose_entries(filing, filed, work, flat, lacking, first, end, n_waiting):
-    work.counts[N_LOOKED_AT] += end - first
+def _ask_for_nodes(filing, event, first, end):
+    """Ask the cache for where the entries of some attributes start."""
     for i in range(first, end):
-        if filing.signatures[i] & lacking == 0:
-            n_waiting = propose(filed, work, flat, n_waiting, filing.entries[i], 1)
+        base, left, right = _leaves_of(filing, event, event.present[i])
+        while right >= 1:
+            prefetch(filing.node_start, base + left)
+            left, right = left >> 1, right >> 1
+
+
+@kernel
+def _write_slices(filing, event, first, end, slices):
+    """Write the slices of entries of some attributes and ask the cache for them; return how many there are."""
+    n_slices = 0
+    for i in range(first, end):
+        base, left, right = _leaves_of(filing, event, event.present[i])
+        while right >= 1:
+            found = slices[n_slices]
+            found.start, found.end = filing.node_start[base + left], filing.node_start[base + right + 1]
+            if found.start < found.end:
+                prefetch(filing.signatures, np.int64(found.start))
+                prefetch(filing.entries, np.int64(found.start))
+                n_slices += 1
+            left, right = left >> 1, right >> 1
+    return n_slices
+
+
+@kernel
+def _leaves_of(filing, event, attribute):
+    """Where the attribute's tree starts, and the leaves in it of the event's lowest and highest code."""
+    base = filing.tree_start[attribute]
+    n_leaves = (filing.tree_start[attribute + 1] - base) // 2
+    value = event.values[attribute]
+    return base, n_leaves + value.low, n_leaves + value.high
+
+
+@kernel
+def _propose_entries(filing, filed, work, flat, lacking, i, n_waiting):
+    first, end = work.slices[i].start, work.slices[i].end
+    work.counts[N_LOOKED_AT] += end - first
+    for entry in range(np.uint32(first), np.uint32(end)):
+        if filing.signatures[entry] & lacking == 0:
+            n_waiting = propose(filed, work, flat, n_waiting, filing.entries[entry], 1)
     return n_waiting

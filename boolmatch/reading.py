@@ -15,19 +15,19 @@ from boolmatch.spaces import Spaces, decode_rows
 from sievecore.breathing import breathing
 from sievecore.jit import builder
 
-__all__ = ["read_batch", "spaces_texts"]
+__all__ = ["read_batch", "read_lists", "slot_links", "spaces_texts"]
 
 
 def read_batch(filed: Filed, slots: np.ndarray) -> Batch:
     """The subscriptions in these slots."""
-    links = _links(filed, slots)
+    links = slot_links(filed, slots)
     conjunctions, links["conjunction"] = np.unique(links["conjunction"], return_inverse=True)
     decided = links["program"] >= 0
     programs, numbers = np.unique(links["program"][decided], return_inverse=True)
     links["program"][decided] = numbers
     texts = spaces_texts(filed.spaces)
-    rows, lengths = _read_lists(filed.spaces, filed.table, conjunctions, texts)
-    leaves, leaf_lengths = _read_lists(filed.spaces, filed.leaves, programs, texts)
+    rows, lengths = read_lists(filed.spaces, filed.table, conjunctions, texts)
+    leaves, leaf_lengths = read_lists(filed.spaces, filed.leaves, programs, texts)
     program_lengths, program = _slices(filed.targets.program_start, programs)
     return Batch(
         filed.ids[slots],
@@ -41,7 +41,8 @@ def read_batch(filed: Filed, slots: np.ndarray) -> Batch:
     )
 
 
-def _links(filed: Filed, slots: np.ndarray) -> np.ndarray:
+def slot_links(filed: Filed, slots: np.ndarray) -> np.ndarray:
+    """Which conjunctions and programs belong to the subscriptions in these slots."""
     wanted = np.zeros(len(filed.ids), np.bool_)
     wanted[slots] = True
     links = np.empty(int(_count_links(filed, wanted)), LINK)
@@ -78,10 +79,10 @@ def _write_links(filed, wanted, links):
 def spaces_texts(spaces: Spaces) -> list[str]:
     """The strings of all attributes, as rows number them."""
     content, bounds = spaces.text.tobytes(), spaces.text_bounds.tolist()
-    return [content[a:b].decode(errors="surrogatepass") for a, b in breathing(itertools.pairwise(bounds))]
+    return [content[a:b].decode() for a, b in breathing(itertools.pairwise(bounds))]
 
 
-def _read_lists(
+def read_lists(
     spaces: Spaces, table: Conjunctions, chosen: np.ndarray, texts: list[str]
 ) -> tuple[PredicateRows, np.ndarray]:
     """The rows of the chosen lists of predicates, and how many each has."""

@@ -7,9 +7,10 @@ from boolmatch.ranges import ValueType
 from boolmatch.rows import HAS_HIGH, HAS_LOW, HIGH_CLOSED, LOW_CLOSED, NO_TEXT, ROW, PredicateRows
 from sievecore.jit import kernel
 
-__all__ = ["rows_of_columns"]
+__all__ = ["possible_columns", "rows_of_columns"]
 
 NO_DETAIL = -1
+ROW_FIELDS = ("attributes", "operators", "lows", "highs", "low_texts", "high_texts")
 ENDS = np.zeros(len(Operator), np.int32)
 ENDS[[Operator.EQUAL, Operator.BETWEEN]] = HAS_LOW | HAS_HIGH | LOW_CLOSED | HIGH_CLOSED
 ENDS[Operator.LESS] = HAS_HIGH
@@ -18,6 +19,29 @@ ENDS[Operator.GREATER] = HAS_LOW
 ENDS[Operator.GREATER_EQUAL] = HAS_LOW | LOW_CLOSED
 NOT_EQUAL = int(Operator.NOT_EQUAL)
 NUMBER, STRING = int(ValueType.NUMBER), int(ValueType.STRING)
+
+
+def possible_columns(columns: PredicateColumns) -> tuple[PredicateColumns, np.ndarray]:
+    """The columns without conjunctions that can never hold (`a BETWEEN 5 AND 1`), and which ones are left."""
+    possible = np.ones(len(columns.counts), np.bool_)
+    empty = _empty_ranges(columns)
+    if not empty.any():
+        return columns, possible
+    owners = np.repeat(np.arange(len(possible)), columns.counts)
+    possible[owners[empty]] = False
+    kept = {field: getattr(columns, field)[possible[owners]] for field in ROW_FIELDS}
+    return columns._replace(counts=columns.counts[possible], **kept), possible
+
+
+def _empty_ranges(columns: PredicateColumns) -> np.ndarray:
+    """Which comparisons no value satisfies."""
+    between, less = columns.operators == Operator.BETWEEN, columns.operators == Operator.LESS
+    empty = between & (columns.lows > columns.highs)
+    texts = columns.texts
+    for row in np.flatnonzero((between | less) & (columns.low_texts != NO_TEXT)).tolist():
+        low, high = texts[columns.low_texts[row]], texts[columns.high_texts[row]]
+        empty[row] = low > high if between[row] else low == ""
+    return empty
 
 
 def rows_of_columns(columns: PredicateColumns, attributes: np.ndarray) -> PredicateRows:

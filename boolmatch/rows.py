@@ -109,11 +109,15 @@ class RowWriter:
 
 def offsets(lengths: Iterable[int]) -> np.ndarray:
     """Where each of some slices starts, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(np.fromiter(lengths, np.int64))]).astype(np.int64)
+    array = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
+    start = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(array, out=start[1:])
+    return start
 
 
 def concatenate_rows(parts: Sequence[PredicateRows]) -> PredicateRows:
     """All rows of all parts, in order; texts are not made distinct, since building does that anyway."""
+    parts = [part for part in parts if len(part.rows)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
     texts: list[str] = []

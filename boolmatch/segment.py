@@ -8,13 +8,15 @@
 Threads share a segment without locks.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from boolmatch.algorithms import ALGORITHMS, Algorithm
-from boolmatch.matching import Filed
+from boolmatch.matching import Filed, Work, new_work
+from sievecore.scratch import ScratchPool
 
 __all__ = ["Segment"]
 
@@ -28,6 +30,11 @@ class Segment:
     algorithm: Algorithm
     filed: Filed
     filing: Any
+    scratches: ScratchPool[Work] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        n_scratch = self.algorithm.scratch_size(self.filing)
+        object.__setattr__(self, "scratches", ScratchPool(partial(new_work, self.filed, n_scratch)))
 
     @property
     def ids(self) -> np.ndarray:
@@ -45,6 +52,13 @@ class Segment:
     @property
     def n_bytes(self) -> int:
         return sum(array.nbytes for array in self.arrays().values())
+
+    def facts(self) -> dict[str, Any]:
+        """What it is filed by, and what is worth knowing about that."""
+        filed_in = sum(array.nbytes for array in self.filing)
+        conjunctions = self.filed.table.n_conjunctions
+        described = self.algorithm.describe(self.filing)
+        return {"algorithm": self.algorithm.name, "conjunctions": conjunctions, "filing_bytes": filed_in, **described}
 
     @classmethod
     def from_arrays(cls, algorithm: str, arrays: dict[str, np.ndarray]) -> "Segment":

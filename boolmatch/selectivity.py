@@ -94,27 +94,37 @@ def _score(profile, predicate, n_cells):
 
 
 @builder
-def sort_predicates(start, predicates, details, of_predicate):
-    """An order in which the predicates of each conjunction go from the least to the most likely, ties by content."""
-    order = np.arange(len(predicates))
+def sort_predicates(start, predicates, details, likely):
+    """Copies of predicates and details, sorted within each conjunction: the least likely first, ties by content."""
+    by_likelihood, their_details = predicates.copy(), details.copy()
+    order = np.empty(MANY, np.int64)
     for conjunction in range(len(start) - 1):
         first, end = start[conjunction], start[conjunction + 1]
         if end - first > MANY:
-            order[first:end] = first + np.argsort(of_predicate[first:end], kind="mergesort")
-            continue
-        for i in range(first + 1, end):
-            moving, place = order[i], i
-            while place > first and _comes_before(predicates, details, of_predicate, moving, order[place - 1]):
-                order[place] = order[place - 1]
-                place -= 1
-            order[place] = moving
-    return order
+            sorting = first + np.argsort(likely[first:end], kind="mergesort")
+        else:
+            sorting = order[: end - first]
+            _sort_few(predicates, details, likely, first, sorting)
+        for i in range(end - first):
+            by_likelihood[first + i], their_details[first + i] = predicates[sorting[i]], details[sorting[i]]
+    return by_likelihood, their_details
 
 
 @kernel
-def _comes_before(predicates, details, of_predicate, left, right):
-    if of_predicate[left] != of_predicate[right]:
-        return of_predicate[left] < of_predicate[right]
+def _sort_few(predicates, details, likely, first, order):
+    """Write the order of the predicates from `first` on."""
+    for i in range(len(order)):
+        place = i
+        while place > 0 and _comes_before(predicates, details, likely, first + i, order[place - 1]):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = first + i
+
+
+@kernel
+def _comes_before(predicates, details, likely, left, right):
+    if likely[left] != likely[right]:
+        return likely[left] < likely[right]
     first, other = predicates[left], predicates[right]
     if first.attribute != other.attribute:
         return first.attribute < other.attribute

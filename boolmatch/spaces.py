@@ -78,7 +78,7 @@ def build_spaces(rows: np.ndarray, texts: Sequence[str]) -> tuple[Spaces, np.nda
     number_start, numbers, number_places = _distinct_ends(rows, local, rank, NUMBER, len(attributes))
     breathe()
     text_start, text_ranks, text_places = _distinct_ends(rows, local, rank, STRING, len(attributes))
-    encoded = [ranked[i].encode(errors="surrogatepass") for i in breathing(text_ranks.astype(np.int64).tolist())]
+    encoded = [ranked[i].encode() for i in breathing(text_ranks.astype(np.int64).tolist())]
     spaces = Spaces(
         attributes=attributes,
         attribute_slots=new_slots(len(attributes)),
@@ -121,11 +121,22 @@ def _distinct_ends(
     rows: np.ndarray, local: np.ndarray, rank: np.ndarray, kind: int, n_attributes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The ends of one type that each attribute has, ascending: slices, values, and the place of each row's two ends."""
+    if not (rows["type"] == kind).any():
+        return np.zeros(n_attributes + 1, np.int64), np.zeros(0), np.zeros((0, 2), np.int32)
     owners, values, number = _number_ends(rows, local, rank, kind)
     by_owner, start = _sorted_by_owner(owners, values, n_attributes)
     place = np.empty(len(owners), np.int32)
     place[by_owner] = np.arange(len(owners), dtype=np.int32)
-    return start, values[by_owner], np.where(number >= 0, place[number] if len(place) else NO_END, NO_END)
+    _renumber(number, place)
+    return start, values[by_owner], number
+
+
+@kernel
+def _renumber(numbers, place):
+    for i in range(len(numbers)):
+        for side in range(2):
+            if numbers[i, side] >= 0:
+                numbers[i, side] = place[numbers[i, side]]
 
 
 @builder
@@ -149,12 +160,11 @@ def _number_ends(rows, local, rank, kind):
             if slots[place] < 0:
                 if n_distinct == len(owners):
                     owners, values = _twice(owners), _twice(values)
+                    slots = _rehashed(owners, values, n_distinct)
+                    place = _end_place(slots, owners, values, local[i], value)
                 slots[place] = n_distinct
                 owners[n_distinct], values[n_distinct] = local[i], value
                 n_distinct += 1
-                if 2 * n_distinct > len(slots):
-                    slots = _rehashed(owners, values, n_distinct)
-                    place = _end_place(slots, owners, values, local[i], value)
             number[i, side] = slots[place]
     return owners[:n_distinct].copy(), values[:n_distinct].copy(), number
 
@@ -168,7 +178,7 @@ def _twice(array):
 
 @builder
 def _rehashed(owners, values, n_distinct):
-    slots = np.full(8 * n_distinct, NO_END, np.int32)
+    slots = np.full(4 * len(owners), NO_END, np.int32)
     for i in range(n_distinct):
         slots[_end_place(slots, owners, values, owners[i], values[i])] = i
     return slots
@@ -176,10 +186,11 @@ def _rehashed(owners, values, n_distinct):
 
 @builder
 def _end_place(slots, owners, values, owner, value):
-    """The slot of an end, or the empty one where it belongs. Slots are a multiple of 8, not always a power of two."""
-    place = mix(mix(SEED, owner), np.float64(value).view(np.int64)) % np.uint64(len(slots))
+    """The slot of an end, or the empty one where it belongs."""
+    mask = np.uint64(len(slots) - 1)
+    place = mix(mix(SEED, owner), np.float64(value).view(np.int64)) & mask
     while slots[place] >= 0 and (owners[slots[place]] != owner or values[slots[place]] != value):
-        place = (place + np.uint64(1)) % np.uint64(len(slots))
+        place = (place + np.uint64(1)) & mask
     return place
 
 
@@ -282,7 +293,7 @@ def _encode(spaces, rows, local, number_places, text_places, coded):
         row, attribute = rows[i], local[i]
         low = high = np.int64(ABSENT)
         if row.type == ANY:
-            low, high = OTHER_CODE, code_counts(spaces, attribute) - 1
+            low, high = np.int64(OTHER_CODE), code_counts(spaces, attribute) - 1
         elif row.type == BOOLEAN:
             low, high = FALSE_CODE + np.int64(row.low), FALSE_CODE + np.int64(row.high)
         elif row.type == NUMBER:

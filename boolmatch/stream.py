@@ -7,16 +7,13 @@ One call of a kernel takes a thread through all its events of a segment. A kerne
 back, is given more, and goes on with the same event.
 """
 
-import os
-import threading
-from typing import Any
-
 import numpy as np
 
 from boolmatch.algorithms import find_candidates
 from boolmatch.coded_event import load_event, unload_event
 from boolmatch.flat_events import FlatEvents
-from boolmatch.matching import N_COUNTS, N_EVENTS, new_work
+from boolmatch.matching import N_EVENTS, Work
+from boolmatch.runs import N_DONE, Run
 from boolmatch.segment import Segment
 from sievecore.atomics import fetch_add
 from sievecore.jit import kernel
@@ -26,13 +23,11 @@ from sievecore.snapshots import Layer, Snapshot
 __all__ = ["match_events"]
 
 CHUNK = 8
-DONE = -1
-FIRST_ROOM = 1 << 12
 
 
-def match_events(snapshot: Snapshot[Segment], flat: FlatEvents, n_threads: int | None) -> list[np.ndarray]:
+def match_events(snapshot: Snapshot[Segment], flat: FlatEvents, n_threads: int) -> list[np.ndarray]:
     """The ids that want each event, ascending."""
-    found = [_match_layer(layer, flat, n_threads or os.cpu_count() or 1) for layer in snapshot.layers]
+    found = [_match_layer(layer, flat, n_threads) for layer in snapshot.layers]
     if len(found) == 1:
         return found[0]
     nothing = np.zeros(0, np.int64)
@@ -40,60 +35,27 @@ def match_events(snapshot: Snapshot[Segment], flat: FlatEvents, n_threads: int |
 
 
 def _match_layer(layer: Layer[Segment], flat: FlatEvents, n_threads: int) -> list[np.ndarray]:
-    run = _Run(layer, flat)
-    helpers = [threading.Thread(target=run.work) for _ in range(min(n_threads, -(-flat.n_events // CHUNK)) - 1)]
-    for helper in helpers:
-        helper.start()
-    run.work()
-    for helper in helpers:
-        helper.join()
-    if run.failure is not None:
-        raise run.failure
-    return run.results
+    match_together = layer.segment.algorithm.match_together
+    if match_together is not None and flat.n_events > 1:
+        return match_together(layer, flat, n_threads)
+    return _Run(layer, flat).run(min(n_threads, -(-flat.n_events // CHUNK)))
 
 
-class _Run:
-    """The events of one call on one layer."""
+class _Run(Run):
+    """Chunks of events in their order."""
 
-    def __init__(self, layer: Layer[Segment], flat: FlatEvents) -> None:
-        self._layer, self._flat = layer, flat
-        self._next = np.zeros(1, np.int64)
-        self.results: list[Any] = [None] * flat.n_events
-        self.counts = np.zeros(N_COUNTS, np.int64)
-        self.failure: BaseException | None = None
-
-    def work(self) -> None:
-        """What each thread does."""
-        try:
-            self._work()
-        except BaseException as failure:  # noqa: BLE001  whatever it is, the caller's thread raises it
-            self.failure = failure
-
-    def _work(self) -> None:
-        segment, flat = self._layer.segment, self._flat
-        work = new_work(segment.filed, flat, segment.algorithm.scratch_size(segment.filing))
-        ends = np.zeros(flat.n_events, np.int64)
-        events = np.zeros(flat.n_events, np.int64)
-        ids = np.empty(FIRST_ROOM, np.int64)
-        progress = np.zeros(4, np.int64)
-        while match_batch(
-            segment.filing, segment.filed, self._layer.alive, flat, work, self._next, events, ends, ids, progress
-        ):
-            self._keep(events, ends, ids, int(progress[N_DONE]))
-            ids = np.empty(2 * len(ids), np.int64)
-        self._keep(events, ends, ids, int(progress[N_DONE]))
-        self.counts += work.counts
-
-    def _keep(self, events: np.ndarray, ends: np.ndarray, ids: np.ndarray, n_done: int) -> None:
-        """Hand out what was found."""
-        start = 0
-        for event, end in zip(events[:n_done].tolist(), ends[:n_done].tolist(), strict=True):
-            self.results[event] = ids[start:end]
-            start = end
+    def match(
+        self, work: Work, memory: None, progress: np.ndarray, events: np.ndarray, ends: np.ndarray, ids: np.ndarray
+    ) -> bool:
+        segment, layer = self.layer.segment, self.layer
+        more: bool = match_batch(
+            segment.filing, segment.filed, layer.alive, self.flat, work, self.next, events, ends, ids, progress
+        )
+        return more
 
 
-# Cells of `progress`: the event at hand, the end of the chunk, how many events are done since the last call.
-EVENT, CHUNK_END, N_DONE = range(3)
+# Cells of `progress` after the first: the event at hand, the end of the chunk.
+EVENT, CHUNK_END = 1, 2
 
 
 @kernel

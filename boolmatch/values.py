@@ -17,7 +17,10 @@ import numpy as np
 
 from boolmatch.errors import EventError
 
-__all__ = ["Interval", "Point", "to_double"]
+__all__ = ["EXACT_INTEGERS", "Interval", "Point", "to_double", "to_utf8"]
+
+EXACT_INTEGERS = 2**53
+"""Up to here a double holds every integer."""
 
 
 def to_double(number: float, attribute: str = "") -> float:
@@ -34,6 +37,14 @@ def to_double(number: float, attribute: str = "") -> float:
     if isinstance(number, Integral) and int(number) != double:
         raise EventError(attribute, f"no double holds {_shown(int(number))}", "send it as text")
     return double + 0.0
+
+
+def to_utf8(text: str, attribute: str = "") -> bytes:
+    """Return `text` as bytes; they compare like its code points."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as problem:
+        raise EventError(attribute, f"half a character, a lone surrogate, at position {problem.start}") from None
 
 
 def _nearest(number: float) -> float:

@@ -15,7 +15,7 @@ that a stream of them does not keep the GIL from those who match.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -57,6 +57,7 @@ class Overlay(Generic[DraftType, SegmentType]):
         self._draft = new_draft()
         self._draft_layer: Layer[SegmentType] | None = None
         self._n_drafted = 0
+        self._stale: list[SegmentType] = []
 
     def add(self, fill: Callable[[DraftType, int], None]) -> int:
         """Add one subscription: `fill` puts it into the draft under the id it is given, which is returned."""
@@ -104,6 +105,12 @@ class Overlay(Generic[DraftType, SegmentType]):
             if len(layers) > 1 or any(layer.n_alive < len(layer.segment.ids) for layer in layers):
                 self._replace(layers)
 
+    def rebuild(self, segments: Iterable[SegmentType]) -> None:
+        """Have segments built anew in the background, because `merge` would by now build them differently."""
+        with self._lock:
+            self._stale += segments
+            self._start_merging()
+
     def wait_until_merged(self) -> None:
         """Return when the background has nothing left to do."""
         while (merger := self._merger) is not None:
@@ -123,8 +130,9 @@ class Overlay(Generic[DraftType, SegmentType]):
         layer = Layer.whole(segment)
         gone = []
         if (before := self._draft_layer) is not None:
-            dead = np.setdiff1d(before.segment.ids, before.living_ids())
-            layer = layer.without(layer.slots(dead))
+            if before.n_alive < len(before.segment.ids):
+                dead = np.setdiff1d(before.segment.ids, before.living_ids())
+                layer = layer.without(layer.slots(dead))
             gone = [before]
         self.snapshot = self.snapshot.with_layers(gone, [layer])
         self._draft_layer = layer
@@ -149,16 +157,18 @@ class Overlay(Generic[DraftType, SegmentType]):
             raise
 
     def _choose(self) -> list[Layer[SegmentType]]:
-        """Layers to merge next: those of the lowest level that holds two, or one that is mostly dead."""
+        """Layers to merge next: those of the lowest level that holds two, or one that is stale or mostly dead."""
         drafted = self._draft_layer.segment if self._draft_layer is not None else None
         layers = [layer for layer in self.snapshot.layers if layer.segment is not drafted]
+        stale = {id(segment) for segment in self._stale}
         levels: dict[int, list[Layer[SegmentType]]] = {}
         for layer in layers:
             levels.setdefault(_level(layer.n_alive), []).append(layer)
         for _, crowded in sorted(levels.items()):
             if len(crowded) > 1:
                 return crowded
-        return [layer for layer in layers if 2 * layer.n_alive < len(layer.segment.ids)][:1]
+        worn = [layer for layer in layers if 2 * layer.n_alive < len(layer.segment.ids) or id(layer.segment) in stale]
+        return worn[:1]
 
     def _replace(self, layers: Sequence[Layer[SegmentType]]) -> None:
         merged = Layer.whole(self._merge(layers))
@@ -166,6 +176,8 @@ class Overlay(Generic[DraftType, SegmentType]):
             removed = [self._removed_since(layer) for layer in layers]
             slots = merged.slots(np.concatenate(removed))
             self._switch(self.snapshot.with_layers(layers, [merged.without(slots)]))
+            present = {id(layer.segment) for layer in self.snapshot.layers}
+            self._stale = [segment for segment in self._stale if id(segment) in present]
 
     def _removed_since(self, layer: Layer[SegmentType]) -> np.ndarray:
         now = self.snapshot.current(layer)

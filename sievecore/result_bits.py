@@ -18,6 +18,7 @@ from sievecore.jit import kernel
 __all__ = ["NO_ROOM", "ResultBits", "mark", "new_result_bits", "write_ids"]
 
 NO_ROOM = -1
+ONE, SIX, TWELVE, LOW_BITS = (np.uint64(number) for number in (1, 6, 12, 63))
 
 
 class ResultBits(NamedTuple):
@@ -35,9 +36,10 @@ def new_result_bits(n_slots: int) -> ResultBits:
 
 @kernel
 def mark(bits, slot):
-    """Note that a slot was found."""
-    bits.words[slot >> 6] |= np.uint64(1) << np.uint64(slot & 63)
-    bits.summary[slot >> 12] |= np.uint64(1) << np.uint64((slot >> 6) & 63)
+    """Note that a slot was found. (Unsigned indexes spare the question whether they count from the end.)"""
+    slot = np.uint64(slot)
+    bits.words[slot >> SIX] |= ONE << (slot & LOW_BITS)
+    bits.summary[slot >> TWELVE] |= ONE << ((slot >> SIX) & LOW_BITS)
 
 
 @kernel
@@ -45,27 +47,28 @@ def write_ids(bits, alive, ids, found, start):
     """Write the ids of marked slots that are alive to found[start:], forget the marks; return the end, or NO_ROOM."""
     has_room = start + _count(bits, alive) <= len(found)
     in_a_row = len(ids) > 0 and ids[-1] - ids[0] == len(ids) - 1  # then they need not be read
-    for i in range(len(bits.summary)):
+    end = np.uint64(start)
+    for i in range(np.uint64(len(bits.summary))):
         while bits.summary[i]:
-            place = i * 64 + np.int64(lowest_bit(bits.summary[i]))
-            bits.summary[i] &= bits.summary[i] - np.uint64(1)
+            place = (i << SIX) + lowest_bit(bits.summary[i])
+            bits.summary[i] &= bits.summary[i] - ONE
             word = bits.words[place] & alive[place]
             bits.words[place] = 0
             while word and has_room:
-                slot = place * 64 + np.int64(lowest_bit(word))
-                found[start] = ids[0] + slot if in_a_row else ids[slot]
-                start += 1
-                word &= word - np.uint64(1)
-    return start if has_room else NO_ROOM
+                slot = (place << SIX) + lowest_bit(word)
+                found[end] = ids[0] + np.int64(slot) if in_a_row else ids[slot]
+                end += ONE
+                word &= word - ONE
+    return np.int64(end) if has_room else NO_ROOM
 
 
 @kernel
 def _count(bits, alive):
     n_marked = 0
-    for i in range(len(bits.summary)):
+    for i in range(np.uint64(len(bits.summary))):
         summary = bits.summary[i]
         while summary:
-            place = i * 64 + np.int64(lowest_bit(summary))
+            place = (i << SIX) + lowest_bit(summary)
             n_marked += count_bits(bits.words[place] & alive[place])
-            summary &= summary - np.uint64(1)
+            summary &= summary - ONE
     return n_marked

@@ -12,6 +12,7 @@ Both are made of a few names and constants, so that matches are frequent and con
 Strings are odd on purpose: prefixes of each other, wildcards, quotes, the ends of Unicode, NUL.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -53,7 +54,7 @@ POLYGONS = (
     "MULTIPOLYGON(((0 0, 1 0, 1 1, 0 0)), ((2 2, 4 2, 4 4, 2 2)))",
 )
 
-names = st.sampled_from(NAMES)
+names = st.sampled_from([*NAMES[:3] * 3, *NAMES[3:]])
 numbers = st.sampled_from(NUMBERS)
 strings = st.sampled_from(STRINGS)
 
@@ -132,7 +133,12 @@ def several(kinds: tuple[Callable[..., Any], ...] = (list, tuple, set, frozenset
 
 def events() -> st.SearchStrategy[dict[str, Any]]:
     """Some of the names, each with a value, several values, or None."""
-    return st.dictionaries(names, st.one_of(scalars(), scalars(), several(), st.none()), max_size=len(NAMES))
+    value = st.one_of(scalars(), scalars(), several(), st.none())
+    return st.builds(operator.or_, st.fixed_dictionaries(dict.fromkeys(NAMES[:3], value)), _some(value))
+
+
+def _some(value: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, value))
 
 
 def decisions() -> st.SearchStrategy[Callable[[str], bool]]:
@@ -172,27 +178,26 @@ JOINERS = (*(["AND"] * 6), "and", "And", "OR", "ANDNOT", "AND NOT", "AND (", ")"
 @st.composite
 def simple_texts(draw: st.DrawFn) -> str:
     """Mostly plain conjunctions of comparisons; now and then something that only looks like one."""
-    text = _comparison(draw)
+    odd_place = draw(st.sampled_from([-1, -1, -1, *range(16)]))
+    n_drawn = -1
+
+    def piece(choices: tuple[str, ...], n_usual: int) -> str:
+        """One of the first few choices, but at one place of some texts any."""
+        nonlocal n_drawn
+        n_drawn += 1
+        return draw(st.sampled_from(choices if n_drawn == odd_place else choices[:n_usual]))
+
+    text = _comparison(draw, piece)
     for _ in range(draw(st.integers(0, 4))):
-        text += _space(draw) + draw(_usual(JOINERS, 6)) + _space(draw) + _comparison(draw)
-    return draw(st.sampled_from(["", "", "", " ", "\n"])) + text + draw(st.sampled_from(["", "", "", " ", "\t", ";"]))
+        text += piece(SPACES, 3) + piece(JOINERS, 8) + piece(SPACES, 3) + _comparison(draw, piece)
+    return draw(st.sampled_from(["", "", " ", "\n"])) + text + piece(("", "", " ", "\t", ";", ")"), 4)
 
 
-def _comparison(draw: st.DrawFn) -> str:
-    name = draw(_usual(SIMPLE_NAMES, 7))
-    constants = draw(st.sampled_from([_usual(NUMBER_TEXTS, 16), _usual(STRING_TEXTS, 8)]))
+def _comparison(draw: st.DrawFn, piece: Callable[[tuple[str, ...], int], str]) -> str:
+    name = piece(SIMPLE_NAMES, 7)
+    constants = draw(st.sampled_from([(NUMBER_TEXTS, 16), (STRING_TEXTS, 8)]))
     if draw(st.integers(0, 3)) == 0:
         between = draw(st.sampled_from(["BETWEEN", "between", "Between"]))
-        low, high = draw(constants), draw(constants)
-        return f"{name} {between}{_space(draw)}{low}{_space(draw)}AND{_space(draw)}{high}"
-    return f"{name}{_space(draw)}{draw(_usual(OPERATOR_TEXTS, 13))}{_space(draw)}{draw(constants)}"
-
-
-def _space(draw: st.DrawFn) -> str:
-    return draw(_usual(SPACES, 3))
-
-
-def _usual(choices: tuple[str, ...], n_usual: int) -> st.SearchStrategy[str]:
-    """Most often one of the first few."""
-    usual = st.sampled_from(choices[:n_usual])
-    return st.one_of(usual, usual, usual, usual, usual, usual, st.sampled_from(choices))
+        ends = piece(*constants), piece(*constants)
+        return f"{name} {between}{piece(SPACES, 3)}{ends[0]}{piece(SPACES, 3)}AND{piece(SPACES, 3)}{ends[1]}"
+    return f"{name}{piece(SPACES, 3)}{piece(OPERATOR_TEXTS, 13)}{piece(SPACES, 3)}{piece(*constants)}"

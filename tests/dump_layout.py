@@ -20,8 +20,8 @@ from xpathfilter.document import parse_document
 from xpathfilter.draft import Draft
 from xpathfilter.flatten import N_ELEMENTS, FlatDocument, flatten, new_flat_document
 from xpathfilter.parser import parse
-from xpathfilter.records import BLOCK_NODES, N_BLOCKS, N_NODES, N_PAIRS, N_TASKS, RecordScratch
-from xpathfilter.segment import WHOLE_BLOCKS, Segment, SegmentScratch, Verified
+from xpathfilter.records import BLOCK_NODES, N_BLOCKS, N_NODES, N_PAIRS, RecordScratch
+from xpathfilter.segment import Segment, SegmentScratch, Verified
 from xpathfilter.suffix import DESCENDANT, LAST, LEAF, RECORD_SHIFT, TERMINAL
 
 LAYOUT = Path(__file__).resolve().parent.parent / "docs" / "memory-layout.md"
@@ -46,7 +46,7 @@ def sections() -> dict[str, str]:
     suffix, delta = _segment("suffix"), _segment("delta")
     flat = flatten(parse_document(DOCUMENT), new_flat_document(), 64)
     with suffix.scratches.lend() as scratch:
-        suffix.prepare(flat, scratch, WHOLE_BLOCKS)
+        suffix.prepare(flat, scratch)
         parts = {
             "subscriptions": _subscriptions(),
             "words": _words(suffix),
@@ -100,12 +100,12 @@ def _fields(arrays: object, *names: str) -> Iterator[str]:
 
 def _words(segment: Segment) -> Iterator[str]:
     words = segment.words
-    for table in ("names", "subjects", "tests", "records"):
+    for table in ("names", "subjects", "groups"):
         yield from _table(table, getattr(words, table))
         yield ""
     yield f"name_text         {words.name_text.tobytes().decode()}"
-    yield f"test_text         {words.test_text.tobytes().decode()}"
-    yield from _fields(words, "program")
+    yield f"text              {words.text.tobytes().decode()}"
+    yield from _fields(words, "text_start", "single_records", "woken_start", "record_start", "record_words")
 
 
 def _suffix(segment: Segment) -> Iterator[str]:
@@ -158,8 +158,6 @@ def _blocks(records: RecordScratch) -> Iterator[str]:
     yield "pair  record  word"
     for number, (record, word) in enumerate(blocks.pairs[: blocks.counts[N_PAIRS]].tolist()):
         yield f"{number:4}  {record:6}  {_bits(word, n_nodes)}"
-    yield ""
-    yield from _table("tasks", blocks.tasks[: blocks.counts[N_TASKS]])
 
 
 def _bits(word: int, n_bits: int) -> str:

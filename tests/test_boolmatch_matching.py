@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bool_oracle import matches
+from bool_strategies import XPATHS, decisions, events, expressions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boolmatch.algorithms import ALGORITHMS
 from boolmatch.expression import Expression, render
 from boolmatch.index import BooleanIndex
-from tests.bool_oracle import matches
-from tests.bool_strategies import XPATHS, decisions, events, expressions
 
 pytestmark = pytest.mark.kernels
 

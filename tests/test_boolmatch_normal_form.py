@@ -70,6 +70,7 @@ SHAPES: dict[str, tuple[str, list[list[str]]]] = {
     "alternatives_about_one_attribute_are_one_literal": ("a = 1 OR a > 5 OR b = 2 OR a = 3", [["a"], ["b"]]),
     "but_not_of_two_types": ("a = 1 OR a = 'x'", [["a"], ["a"]]),
     "nor_when_every_value_counts": ("NOT a = 1 OR NOT a = 2", [["a"], ["a"]]),
+    "nor_with_a_pattern": ("a LIKE '%x' OR a LIKE '%y' OR a = 'z'", [["a"], ["a"], ["a"]]),
     "nor_with_null": ("a IS NULL OR a = 2", [["a"], ["a"]]),
     "two_conditions_on_one_attribute_stay_two": ("a > 1 AND a < 5", [["a", "a"]]),
     "repetitions_go": ("a = 1 AND b = 2 AND a = 1", [["a", "b"]]),

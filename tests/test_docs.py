@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from boolmatch import BooleanIndex, Interval, Point
+from boolmatch.parser import parse
+from tests.bool_oracle import matches
 from tests.dump_layout import LAYOUT, MARKED, refreshed, sections
 from tests.oracle import holds, read
 from xpathfilter import XPathIndex
@@ -102,3 +105,24 @@ def test_the_surprises_of_the_contract_are_true(expression: str, document: str, 
     subscription = index.add(expression)
     assert (subscription in index.match(text)) == (outcome == "yes")
     assert holds(expression, read(text)) == (outcome == "yes")
+
+
+BOOLEAN_ROWS = ROW.findall((REPOSITORY / "docs/boolean.md").read_text())
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("expression, event, outcome", BOOLEAN_ROWS)
+def test_the_tables_about_boolean_matches_are_true(expression: str, event: str, outcome: str) -> None:
+    index = BooleanIndex()
+    happening = eval(event, {"Interval": Interval, "Point": Point})
+    assert (index.add(expression) in index.match(happening)) == (outcome == "yes")
+    assert matches(parse(expression), happening) == (outcome == "yes")
+
+
+@pytest.mark.kernels
+def test_the_boolean_example_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs/boolean.md").read_text(), re.DOTALL)
+    exec(compile(example, "boolean.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == re.findall(r"# (\[\d\])", example)
+    assert printed[2].startswith("does not match")

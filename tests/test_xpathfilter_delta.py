@@ -4,14 +4,14 @@ import pytest
 
 from xpathfilter import XPathIndex
 from xpathfilter.delta import DeltaFamilies, build_delta_families
-from xpathfilter.rows import PathRows, new_rows
+from xpathfilter.rows import Rows, new_rows
 
 pytestmark = pytest.mark.kernels
 
 NAMES = ["a", "b", "c"]
 
 
-def rows_of(*paths: str) -> PathRows:
+def rows_of(*paths: str) -> Rows:
     """Rows from paths whose steps stand apart by blanks: `/a //c`."""
     coded = [[NAMES.index(step.lstrip("/")) * 2 + step.startswith("//") for step in path.split()] for path in paths]
     return new_rows([step for path in coded for step in reversed(path)], [len(path) for path in coded])

@@ -1,7 +1,5 @@
 """Phase 1: elements merged into nodes, nodes cut into blocks, and a position record for each of them."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,9 +10,9 @@ from xpathfilter.draft import Draft
 from xpathfilter.explanation import step_text
 from xpathfilter.flatten import flatten, new_flat_document
 from xpathfilter.parser import parse
-from xpathfilter.records import N_BLOCKS, N_NODES, N_PAIRS, N_TASKS, RecordScratch
-from xpathfilter.segment import WHOLE_BLOCKS, Segment, Verified
-from xpathfilter.vocabulary import read_record
+from xpathfilter.records import N_BLOCKS, N_NODES, N_PATH, RecordScratch
+from xpathfilter.segment import Segment, Verified
+from xpathfilter.words import read_record
 
 pytestmark = pytest.mark.kernels
 
@@ -26,11 +24,11 @@ def segment_of(*expressions: str, algorithm: str = "suffix") -> Segment:
     return draft.build()
 
 
-def records_of(segment: Segment, text: str, pairs_per_task: int = WHOLE_BLOCKS) -> RecordScratch:
+def records_of(segment: Segment, text: str, first: int = 0, end: int | None = None) -> RecordScratch:
     """What phase 1 leaves in a scratch that has seen nothing else."""
     flat = flatten(parse_document(text), new_flat_document(), 1024)
     scratch = segment.scratches.take()
-    segment.prepare(flat, scratch, pairs_per_task)
+    segment.prepare(flat, scratch, first, end)
     return scratch.records
 
 
@@ -93,11 +91,20 @@ def test_a_large_document_is_cut_and_each_block_starts_with_the_path_to_it(n_lea
     assert [int(fresh) & 3 for fresh in blocks["fresh"]] == [3] + [0] * (n_blocks - 1)
 
 
-@pytest.mark.parametrize("pairs_per_task", [1, 7, WHOLE_BLOCKS])
-def test_every_pair_is_in_one_task(pairs_per_task: int) -> None:
+@pytest.mark.parametrize("first, end", [(0, 4), (3, 9), (8, 9), (40, 152)])
+def test_a_part_starts_with_the_path_that_leads_to_it(first: int, end: int) -> None:
     segment = segment_of("//t", "//u", *(f"//v[@n = {number}]" for number in range(150)))
-    blocks = records_of(segment, numbered(150), pairs_per_task).blocks
-    tasks: Any = blocks.tasks[: blocks.counts[N_TASKS]]
-    covered = [pair for task in tasks for pair in range(task["pair_start"], task["pair_end"])]
-    assert covered == list(range(blocks.counts[N_PAIRS]))
-    assert all(task["pair_end"] - task["pair_start"] <= pairs_per_task for task in tasks)
+    records = records_of(segment, numbered(150), first, end)
+    n_path, blocks = int(records.tree.counts[N_PATH]), records.blocks.blocks[: records.blocks.counts[N_BLOCKS]]
+    assert n_path == min(first, 2)
+    assert records.tree.counts[N_NODES] == n_path + end - first
+    assert int(np.bitwise_count(blocks["fresh"]).sum()) == end - first
+    words = position_records(segment, records)
+    assert (int(words["t"], 2), int(words["u"], 2)) == (1, 2)
+
+
+def test_an_element_like_one_of_the_path_is_that_node() -> None:
+    segment = segment_of("//t", "//u", "//v")
+    records = records_of(segment, "<t><u><v/><v/></u><u><v/><t/></u></t>", 3, 7)
+    assert records.tree.nodes[: records.tree.counts[N_NODES]]["depth"].tolist() == [0, 1, 2, 2]
+    assert int(records.blocks.blocks[0]["fresh"]) == 0b1100

@@ -1,22 +1,36 @@
 """Suffix families: the trie in the module's picture, and rows that come back as they went in."""
 
+import re
+from random import Random
 from typing import Any
 
 import numpy as np
+import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xpathfilter import XPathIndex
 from xpathfilter.algorithms import ALGORITHMS
-from xpathfilter.rows import PathRows, new_rows
-from xpathfilter.suffix import DESCENDANT, LAST, LEAF, RECORD_SHIFT, TERMINAL, SuffixFamilies, build_suffix_families
+from xpathfilter.rows import Rows, new_rows
+from xpathfilter.suffix import (
+    DESCENDANT,
+    LAST,
+    LEAF,
+    RECORD_SHIFT,
+    TERMINAL,
+    WIDE,
+    WIDE_SIZE,
+    SuffixFamilies,
+    build_suffix_families,
+)
 
 pytestmark = pytest.mark.kernels
 
 NAMES = ["a", "b", "c", "c[@x]"]
 
 
-def rows_of(*paths: str) -> PathRows:
+def rows_of(*paths: str) -> Rows:
     """Rows from paths whose steps stand apart by blanks: `/a //c`."""
     coded = [[code(step) for step in reversed(path.split())] for path in paths]
     return new_rows([step for path in coded for step in path], [len(path) for path in coded])
@@ -83,4 +97,63 @@ def test_rows_come_back_as_they_went_in(algorithm: Any, rows: list[tuple[int, ..
     random.shuffle(order)
     back = algorithm.rows(families, terminals[np.array(order, np.int64)])
     assert back.start.tolist() == np.cumsum([0, *(len(rows[i]) for i in order)]).tolist()
-    assert back.steps.tolist() == [step for i in order for step in rows[i]]
+    assert back.values.tolist() == [step for i in order for step in rows[i]]
+
+
+# Wide groups ------------------------------------------------------------------------------------------
+
+N_BROTHERS = 2 * WIDE_SIZE
+
+
+def many_brothers() -> list[str]:
+    """Groups wide and narrow, at the end and in the middle of paths, some brothers twice: as child and descendant."""
+    texts = [f"//b[@n = '{n}']/{end}" for n in range(N_BROTHERS) for end in ("c", "/c")]
+    texts += [f"/a//b[@n = {n}]//c" for n in range(0, N_BROTHERS, 7)]
+    return texts + [f"//a[@n = {n % 5}]/b[@m > {n}]/c/d" for n in range(N_BROTHERS)]
+
+
+@pytest.fixture(scope="module")
+def wide_index() -> tuple[XPathIndex, dict[int, str]]:
+    index, texts = XPathIndex(), many_brothers()
+    subscriptions = dict(zip(index.add_many(texts).tolist(), texts, strict=True))
+    families = index._overlay.snapshot.layers[0].segment.families
+    assert isinstance(families, SuffixFamilies)
+    sizes = families.wide["end"] - families.wide["first"]
+    assert (sizes >= WIDE_SIZE).all()
+    assert np.count_nonzero(sizes == N_BROTHERS) >= 2
+    assert (families.codes[families.wide["first"]] & WIDE != 0).all()
+    return index, subscriptions
+
+
+@pytest.mark.parametrize("n_levels", [3, 70, 200])
+@pytest.mark.parametrize("n_rows", [1, 5, 300])
+@pytest.mark.parametrize("key", ["n", "m"], ids=["few_records_hold", "many_records_hold"])
+def test_the_brothers_of_a_wide_group_are_all_found(
+    wide_index: tuple[XPathIndex, dict[int, str]], key: str, n_rows: int, n_levels: int
+) -> None:
+    index, subscriptions = wide_index
+    random = Random(n_rows)
+    numbers = [0, N_BROTHERS - 1, *(random.randrange(N_BROTHERS) for _ in range(n_rows))][-n_rows:]
+    rows = "".join(f"<b {key}='{number}'><c><d/></c><e><c/></e></b>" for number in numbers)
+    text = "<a n='3'>" * n_levels + rows + "</a>" * n_levels
+    right = [number for number, expression in subscriptions.items() if wanted(expression, key, numbers)]
+    assert index.match(text).tolist() == right
+
+
+def wanted(expression: str, key: str, numbers: list[int]) -> bool:
+    """What lxml would say, known from how the expressions and the document are made."""
+    if "/d" in expression:
+        of_a, of_b = (int(number) for number in re.findall(r"[0-9]+", expression))
+        return key == "m" and of_a == 3 and max(numbers) > of_b
+    return key == "n" and int(re.findall(r"[0-9]+", expression)[0]) in numbers
+
+
+@pytest.mark.parametrize("key", ["n", "m"])
+def test_what_is_known_of_wide_groups_is_what_lxml_says(
+    wide_index: tuple[XPathIndex, dict[int, str]], key: str
+) -> None:
+    _, subscriptions = wide_index
+    some = list(subscriptions.values())[::97]
+    rows = "".join(f"<b {key}='{number}'><c><d/></c><e><c/></e></b>" for number in (0, 194))
+    text = f"<a n='3'><a n='3'>{rows}</a></a>"
+    assert oracle.outcomes(some, text, None) == [wanted(expression, key, [0, 194]) for expression in some]

@@ -6,9 +6,7 @@ must be right for a version between the start and the end of its match.
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -16,6 +14,7 @@ from typing import Any
 
 import oracle
 import pytest
+from histories import N_UPDATES, History, Life
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -178,109 +177,49 @@ def test_a_twin_stays_when_the_other_is_removed() -> None:
 
 # Threads ---------------------------------------------------------------------------------------------
 
-N_UPDATES = 150
 
-clock = itertools.count()  # next() is one step of the interpreter, so that ticks are in order
-
-
-@dataclass
-class Life:
-    """When a subscription's updates started and ended; None while they have not."""
-
-    expression: str
-    add_started: int
-    added: int
-    removal_started: int | None = None
-    removed: int | None = None
-
-    def must_be_seen(self, started: int, ended: int) -> bool:
-        return self.added < started and (self.removal_started is None or self.removal_started > ended)
-
-    def may_be_seen(self, started: int, ended: int) -> bool:
-        return self.add_started < ended and (self.removed is None or self.removed > started)
-
-
-@dataclass
-class History:
-    """What updaters did and what matchers saw."""
-
-    lives: dict[int, Life] = field(default_factory=dict)
-    matches: list[tuple[int, int, str, list[int]]] = field(default_factory=list)
-
-    def update(self, index: XPathIndex, random: Random) -> None:
-        mine: list[int] = []
-        for _ in range(N_UPDATES):
-            if mine and random.random() < 0.45:
-                self.remove(index, [mine.pop(random.randrange(len(mine)))])
-            make = random.choice((native_expression, native_expression, other_expression))
-            mine += self.add(index, [make(random.choice) for _ in range(random.choice((1, 1, 1, 20)))])
-
-    def add(self, index: XPathIndex, expressions: list[str]) -> list[int]:
-        started = next(clock)
+def history_of(index: XPathIndex) -> History:
+    def add(expressions: list[str]) -> list[int]:
         if len(expressions) == 1:
-            ids = [index.add(expressions[0], NAMESPACES)]
-        else:
-            ids = index.add_many(expressions, NAMESPACES).tolist()
-        ended = next(clock)
-        for number, expression in zip(ids, expressions, strict=True):
-            self.lives[number] = Life(expression, started, ended)
-        return ids
+            return [index.add(expressions[0], NAMESPACES)]
+        return index.add_many(expressions, NAMESPACES).tolist()
 
-    def remove(self, index: XPathIndex, ids: list[int]) -> None:
-        for number in ids:
-            self.lives[number].removal_started = next(clock)
-            index.remove(number)
-            self.lives[number].removed = next(clock)
+    def right(expressions: dict[int, str], text: str) -> set[int]:
+        return set(oracle.matching(expressions, text, NAMESPACES))
 
-    def match(self, match: Callable[[str], Any], texts: list[str], done: threading.Event) -> None:
-        for text in itertools.cycle(texts):
-            if done.is_set():
-                return
-            started = next(clock)
-            found = match(text).tolist()
-            self.matches.append((started, next(clock), text, found))
+    return History(add, index.remove, right)
 
-    def mistakes(self) -> list[str]:
-        expressions = {number: life.expression for number, life in self.lives.items()}
-        texts = {text for _, _, text, _ in self.matches}
-        right = {text: set(oracle.matching(expressions, text, NAMESPACES)) for text in texts}
-        return [
-            mistake
-            for started, ended, text, found in self.matches
-            for mistake in self.mistakes_between(started, ended, right[text], set(found))
-        ]
 
-    def mistakes_between(self, started: int, ended: int, right: set[int], found: set[int]) -> Iterator[str]:
-        may = {number for number in right if self.lives[number].may_be_seen(started, ended)}
-        must = {number for number in right if self.lives[number].must_be_seen(started, ended)}
-        yield from (f"subscription {number} was missed" for number in sorted(must - found))
-        yield from (f"subscription {number} was found" for number in sorted(found - may))
+def some_expression(random: Random) -> str:
+    return random.choice((native_expression, native_expression, other_expression))(random.choice)
 
 
 @both_algorithms
 def test_threads_match_while_others_update(algorithm: str) -> None:
-    index, history, done = XPathIndex(algorithm=algorithm), History(), threading.Event()
-    random = Random(41)
-    texts = [document(random.choice, random.randrange(1, 30)) for _ in range(8)]
+    index, done, random = XPathIndex(algorithm=algorithm), threading.Event(), Random(41)
+    history = history_of(index)
+    history.items = [document(random.choice, random.randrange(1, 30)) for _ in range(8)]
 
     def match_in_a_crew(text: str) -> Any:
         return index.match_many([text], threads=2)[0]
 
     with ThreadPoolExecutor(5) as pool:
-        matchers = [pool.submit(history.match, index.match, texts, done) for _ in range(2)]
-        matchers.append(pool.submit(history.match, match_in_a_crew, texts, done))
-        updaters = [pool.submit(history.update, index, Random(seed)) for seed in (1, 2)]
+        matchers = [pool.submit(history.watch, index.match, done) for _ in range(2)]
+        matchers.append(pool.submit(history.watch, match_in_a_crew, done))
+        updaters = [pool.submit(history.update, some_expression, Random(seed)) for seed in (1, 2)]
         wait(updaters)
         done.set()
     for thread in (*updaters, *matchers):
         thread.result()
     assert len(history.lives) > 2 * N_UPDATES
-    assert len(history.matches) > len(texts)
+    assert len(history.matches) > len(history.items)
     assert history.mistakes() == []
 
 
 def test_the_check_of_histories_can_fail() -> None:
-    history = History({1: Life("//a", 0, 1), 2: Life("//a", 0, 1, 2, 3)}, [(4, 5, "<a/>", [2])])
+    history = history_of(XPathIndex())
+    history.items, history.matches = ["<a/>"], [(4, 5, 0, [2])]
+    history.lives = {1: Life("//a", 0, 1), 2: Life("//a", 0, 1, 2, 3)}
     assert history.mistakes() == ["subscription 1 was missed", "subscription 2 was found"]
 
 

@@ -20,8 +20,8 @@ from xpathfilter.delta import (
     match_delta,
     new_delta_walker,
 )
-from xpathfilter.records import N_NODES, N_TASKS, RecordScratch
-from xpathfilter.rows import PathRows, new_rows
+from xpathfilter.records import RecordScratch
+from xpathfilter.rows import Rows, new_rows
 from xpathfilter.suffix import (
     SuffixFamilies,
     SuffixWalker,
@@ -46,11 +46,11 @@ class Algorithm(ABC):
     merging: bool  # whether phase 1 merges elements and cuts the document into blocks
 
     @abstractmethod
-    def build(self, rows: PathRows, n_records: int) -> tuple[Families, np.ndarray]:
+    def build(self, rows: Rows, n_records: int) -> tuple[Families, np.ndarray]:
         """The families of distinct rows, and the terminal of each row."""
 
     @abstractmethod
-    def rows(self, families: Any, terminals: np.ndarray) -> PathRows:
+    def rows(self, families: Any, terminals: np.ndarray) -> Rows:
         """The rows that these terminals were built from."""
 
     @abstractmethod
@@ -58,12 +58,8 @@ class Algorithm(ABC):
         """Working memory of one thread."""
 
     @abstractmethod
-    def n_tasks(self, records: RecordScratch) -> int:
-        """How many tasks phase 1 has made."""
-
-    @abstractmethod
-    def match(self, families: Any, records: RecordScratch, walker: Any, next_task: np.ndarray) -> None:
-        """Do tasks, from the one that `next_task` counts on, until none is left."""
+    def match(self, families: Any, records: RecordScratch, walker: Any) -> None:
+        """Match what phase 1 has found."""
 
     @abstractmethod
     def match_deep(self, families: Any, records: RecordScratch, walker: Any, deep: DeepScratch) -> None:
@@ -75,23 +71,18 @@ class Suffix(Algorithm):
     families_type = SuffixFamilies
     merging = True
 
-    def build(self, rows: PathRows, n_records: int) -> tuple[Families, np.ndarray]:
+    def build(self, rows: Rows, n_records: int) -> tuple[Families, np.ndarray]:
         return build_suffix_families(rows, n_records)
 
-    def rows(self, families: SuffixFamilies, terminals: np.ndarray) -> PathRows:
+    def rows(self, families: SuffixFamilies, terminals: np.ndarray) -> Rows:
         rows = new_rows([], path_lengths(families, terminals))
-        return rows._replace(steps=suffix_paths(families, terminals, rows.start))
+        return rows._replace(values=suffix_paths(families, terminals, rows.start))
 
     def new_walker(self, families: SuffixFamilies) -> SuffixWalker:
         return new_suffix_walker(families)
 
-    def n_tasks(self, records: RecordScratch) -> int:
-        return int(records.blocks.counts[N_TASKS])
-
-    def match(
-        self, families: SuffixFamilies, records: RecordScratch, walker: SuffixWalker, next_task: np.ndarray
-    ) -> None:
-        match_suffix(families, records.blocks, walker, next_task)
+    def match(self, families: SuffixFamilies, records: RecordScratch, walker: SuffixWalker) -> None:
+        match_suffix(families, records.blocks, walker)
 
     def match_deep(
         self, families: SuffixFamilies, records: RecordScratch, walker: SuffixWalker, deep: DeepScratch
@@ -104,23 +95,18 @@ class Delta(Algorithm):
     families_type = DeltaFamilies
     merging = False
 
-    def build(self, rows: PathRows, n_records: int) -> tuple[Families, np.ndarray]:
+    def build(self, rows: Rows, n_records: int) -> tuple[Families, np.ndarray]:
         return build_delta_families(rows, n_records)
 
-    def rows(self, families: DeltaFamilies, terminals: np.ndarray) -> PathRows:
+    def rows(self, families: DeltaFamilies, terminals: np.ndarray) -> Rows:
         rows = new_rows([], np.diff(families.column_start)[terminals])
-        return rows._replace(steps=delta_paths(families, terminals, rows.start))
+        return rows._replace(values=delta_paths(families, terminals, rows.start))
 
     def new_walker(self, families: DeltaFamilies) -> DeltaWalker:
         return new_delta_walker(families)
 
-    def n_tasks(self, records: RecordScratch) -> int:
-        return int(records.tree.counts[N_NODES])
-
-    def match(
-        self, families: DeltaFamilies, records: RecordScratch, walker: DeltaWalker, next_task: np.ndarray
-    ) -> None:
-        match_delta(families, records.tree, walker, next_task)
+    def match(self, families: DeltaFamilies, records: RecordScratch, walker: DeltaWalker) -> None:
+        match_delta(families, records.tree, walker)
 
     def match_deep(
         self, families: DeltaFamilies, records: RecordScratch, walker: DeltaWalker, deep: DeepScratch

@@ -1,10 +1,11 @@
-"""The fast lane of `add_many`: a million expressions hold few distinct steps, so each is parsed once.
+"""The fast lane of `add_many`: a million expressions hold few distinct steps, or few but for their constants.
 
     /a/b[@x='1/2']//c        cut at slashes outside of quotes, brackets and parentheses
 
     /a | /b[@x='1/2'] | //c  ──▶ each piece parsed by the one real parser ──▶ a step ──▶ a code
 
-Expressions whose pieces are all single steps are rows at once. An expression with any other piece (`count(`,
+A piece with constants is bound to the template of its shape (`shapes`), any other is parsed once for all that have
+it. Expressions whose pieces are all single steps are rows at once. An expression with any other piece (`count(`,
 `/a or `, `/..`, a syntax error) is *odd*: it goes the ordinary way, whole. Cutting can be careless because nothing
 is believed that the parser has not confirmed: element steps in a row mean what they mean alone. A trailing attribute
 or text() stays with the step before it, which it only restricts.
@@ -22,8 +23,9 @@ from xpathfilter.draft import Draft
 from xpathfilter.errors import XPathFilterError
 from xpathfilter.expression import DESCENDANTS, KindTest, Path
 from xpathfilter.parser import parse
-from xpathfilter.plan import LinearPath
-from xpathfilter.rows import PathRows, new_rows
+from xpathfilter.plan import LinearPath, PathStep
+from xpathfilter.rows import Rows, new_rows
+from xpathfilter.shapes import UNBOUND, Shapes
 
 __all__ = ["BulkReader"]
 
@@ -40,8 +42,9 @@ class BulkReader:
         self._draft = draft
         self._namespaces = namespaces
         self._codes: dict[bytes, int] = {}
+        self._shapes = Shapes(draft.vocabulary, self._read_step)
 
-    def read(self, expressions: Sequence[str]) -> tuple[PathRows, np.ndarray]:
+    def read(self, expressions: Sequence[str]) -> tuple[Rows, np.ndarray]:
         """The rows of the plain expressions, and which expressions those are."""
         parts, plain = [], []
         for first in range(0, len(expressions), CHUNK_EXPRESSIONS):
@@ -49,11 +52,11 @@ class BulkReader:
             parts.append(rows)
             plain.append(chosen + first)
             breathe()
-        steps = np.concatenate([np.zeros(0, np.int32), *(rows.steps for rows in parts)])
+        steps = np.concatenate([np.zeros(0, np.int32), *(rows.values for rows in parts)])
         lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(rows.start) for rows in parts)])
         return new_rows(steps, lengths), np.concatenate([np.zeros(0, np.int64), *plain])
 
-    def _read_chunk(self, expressions: Sequence[str]) -> tuple[PathRows, np.ndarray]:
+    def _read_chunk(self, expressions: Sequence[str]) -> tuple[Rows, np.ndarray]:
         joined = SEPARATOR.join([*expressions, ""]).encode(errors="surrogatepass")
         if joined.count(b"\0") != len(expressions):  # An expression has a NUL: the parser will say so.
             return new_rows([], []), np.zeros(0, np.int64)
@@ -63,8 +66,10 @@ class BulkReader:
         bounds = np.empty((capacity, 2), np.int64)
         piece_start = np.zeros(len(expressions) + 1, np.int64)
         n_distinct = _cut(text, pieces, piece_start, bounds, new_slots(capacity))
-        starts, ends = bounds[:n_distinct, 0].tolist(), bounds[:n_distinct, 1].tolist()
-        codes = np.array([self._code(joined[a:b]) for a, b in breathing(zip(starts, ends, strict=True))], np.int32)
+        codes = self._shapes.bind(text, bounds[:n_distinct])
+        for piece in breathing(np.flatnonzero(codes == UNBOUND).tolist()):
+            start, end = bounds[piece].tolist()
+            codes[piece] = self._code(joined[start:end])
         steps = np.empty(piece_start[-1], np.int32)
         lengths = np.empty(len(expressions), np.int64)
         n_steps = _assemble(pieces, piece_start, codes, steps, lengths)
@@ -77,16 +82,24 @@ class BulkReader:
         return code
 
     def _read_piece(self, piece: str) -> int:
+        read = self._read_step(piece)
+        if read is None:
+            return ODD
+        step, must_be_last = read
+        return self._draft.step_code(step) * 2 + must_be_last
+
+    def _read_step(self, piece: str) -> tuple[PathStep, bool] | None:
+        """The step that a piece is, and whether nothing can come after it; None for anything else."""
         try:
             expression = parse(piece, self._namespaces)
         except XPathFilterError:
-            return ODD
+            return None
         if not isinstance(expression, Path) or not _starts_with_element(expression):
-            return ODD
+            return None
         plan = compile_expression(expression)
         if plan.exact and isinstance(plan.formula, LinearPath) and len(plan.formula.steps) == 1:
-            return self._draft.step_code(plan.formula.steps[0]) * 2 + _ends_with_value(expression)
-        return ODD
+            return plan.formula.steps[0], _ends_with_value(expression)
+        return None
 
 
 def _starts_with_element(path: Path) -> bool:

@@ -8,7 +8,8 @@ are its bits shifted down by one across words, the ancestors all bits below the 
     parents          ·········· │ ··1·····1··· │ ······
     ancestors        1111111111 │ 111111111··· │ ······
 
-Nothing is shared between paths here, so such documents cost more; the answers are the same.
+Nothing is shared between paths here, so such documents cost more; the answers are the same. In a wide group of
+brothers the walk goes on to the next of the path's own records, instead of looking at each brother.
 """
 
 from typing import NamedTuple
@@ -18,7 +19,18 @@ import numpy as np
 from sievecore.jit import kernel
 from xpathfilter.delta import DeltaFamilies
 from xpathfilter.records import N_NODES
-from xpathfilter.suffix import DESCENDANT, LAST, LEAF, RECORD_SHIFT, TERMINAL, SuffixFamilies, path_lengths
+from xpathfilter.suffix import (
+    DESCENDANT,
+    LAST,
+    LEAF,
+    RECORD_SHIFT,
+    TERMINAL,
+    WIDE,
+    SuffixFamilies,
+    first_of_record,
+    path_lengths,
+    wide_group,
+)
 from xpathfilter.terminals import note_found
 
 __all__ = ["DeepScratch", "match_delta_deep", "match_suffix_at", "match_suffix_deep", "new_deep_scratch"]
@@ -32,6 +44,9 @@ class DeepScratch(NamedTuple):
     words: np.ndarray  # a row for each record; all zero between documents
     sets: np.ndarray  # a row for each step of the longest path, and one more
     cursors: np.ndarray  # the child each level of the walk is at
+    wide_ends: np.ndarray  # of each level: where its wide group of children ends, or -1
+    live: np.ndarray  # the records of the path
+    n_live: np.ndarray
 
 
 def new_deep_scratch(families: SuffixFamilies | DeltaFamilies, n_records: int, n_levels: int) -> DeepScratch:
@@ -45,6 +60,9 @@ def new_deep_scratch(families: SuffixFamilies | DeltaFamilies, n_records: int, n
         np.zeros((n_records, n_words), np.uint64),
         np.zeros((longest + 2, n_words), np.uint64),
         np.zeros(longest + 2, np.int32),
+        np.zeros(longest + 2, np.int32),
+        np.zeros(n_records, np.int32),
+        np.zeros(1, np.int64),
     )
 
 
@@ -58,7 +76,7 @@ def match_suffix_deep(families, tree, walker, deep):
 @kernel
 def match_suffix_at(families, tree, node, walker, deep):
     """Walk the families of one node's records back along its path."""
-    _set_path(tree, node, deep.words, True)
+    _set_path(tree, node, deep, True)
     for i in range(tree.nodes[node].record_start, tree.nodes[node].record_end):
         record = tree.records[i]
         for root in families.roots[2 * record : 2 * record + 2]:
@@ -66,14 +84,14 @@ def match_suffix_at(families, tree, node, walker, deep):
                 deep.sets[0, :] = 0
                 deep.sets[0, tree.nodes[node].depth >> 6] = LOW << np.uint64(tree.nodes[node].depth & 63)
                 _walk(families, root, walker, deep)
-    _set_path(tree, node, deep.words, False)
+    _set_path(tree, node, deep, False)
 
 
 @kernel
 def _walk(families, root, walker, deep):
     level = 0
     if _meet(families, root, walker, deep.sets[0]):
-        deep.cursors[0] = families.first_child[root]
+        _descend(families, root, deep, 0)
         level = 1
     while level:
         child = deep.cursors[level - 1]
@@ -81,11 +99,40 @@ def _walk(families, root, walker, deep):
             level -= 1
             continue
         code = families.codes[child]
-        deep.cursors[level - 1] = -1 if code & LAST else child + 1
+        deep.cursors[level - 1] = _next_brother(families, deep, level - 1, child, code)
         _intersect(deep.sets[level - 1], deep.words[code >> RECORD_SHIFT], deep.sets[level])
         if not _is_empty(deep.sets[level]) and _meet(families, child, walker, deep.sets[level]):
-            deep.cursors[level] = families.first_child[child]
+            _descend(families, child, deep, level)
             level += 1
+
+
+@kernel
+def _descend(families, node, deep, level):
+    """Put the cursor of a level on the first child of a node."""
+    child = families.first_child[node]
+    deep.cursors[level], deep.wide_ends[level] = child, -1
+    if families.codes[child] & WIDE:
+        brothers = wide_group(families, child)
+        if deep.n_live[0] * deep.n_live[0] < brothers.end - brothers.first:
+            deep.wide_ends[level] = brothers.end
+
+
+@kernel
+def _next_brother(families, deep, level, child, code):
+    """The brother to look at after this one, or -1."""
+    if code & LAST:
+        return -1
+    end = deep.wide_ends[level]
+    if end < 0 or families.codes[child + 1] >> RECORD_SHIFT == code >> RECORD_SHIFT:
+        return child + 1
+    nearest = -1
+    for i in range(deep.n_live[0]):
+        if deep.live[i] > code >> RECORD_SHIFT and (nearest < 0 or deep.live[i] < nearest):
+            nearest = deep.live[i]
+    if nearest < 0:
+        return -1
+    child = first_of_record(families, child + 1, end, nearest)
+    return child if child < end else -1
 
 
 @kernel
@@ -139,14 +186,19 @@ def _to_ancestors(word_set):
 
 
 @kernel
-def _set_path(tree, node, words, present):
+def _set_path(tree, node, deep, present):
+    deep.n_live[0] = 0
     while node >= 0:
         word, bit = tree.nodes[node].depth >> 6, LOW << np.uint64(tree.nodes[node].depth & 63)
         for i in range(tree.nodes[node].record_start, tree.nodes[node].record_end):
+            record = tree.records[i]
             if present:
-                words[tree.records[i], word] |= bit
+                if _is_empty(deep.words[record]):
+                    deep.live[deep.n_live[0]] = record
+                    deep.n_live[0] += 1
+                deep.words[record, word] |= bit
             else:
-                words[tree.records[i], word] = 0
+                deep.words[record, word] = 0
         node = tree.nodes[node].parent
 
 
@@ -156,7 +208,7 @@ def match_delta_deep(families, tree, walker, deep):
     for leaf in range(tree.counts[N_NODES]):
         if tree.nodes[leaf].first_child >= 0:
             continue
-        _set_path(tree, leaf, deep.words, True)
+        _set_path(tree, leaf, deep, True)
         node = leaf
         while node >= 0:
             for i in range(tree.nodes[node].record_start, tree.nodes[node].record_end):
@@ -166,7 +218,7 @@ def match_delta_deep(families, tree, walker, deep):
                     if _evaluate_column(families, column, deep.words, deep.sets[0]):
                         note_found(walker, column)
             node = tree.nodes[node].parent
-        _set_path(tree, leaf, deep.words, False)
+        _set_path(tree, leaf, deep, False)
 
 
 @kernel

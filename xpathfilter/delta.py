@@ -21,10 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sievecore.atomics import fetch_add
 from sievecore.jit import builder, kernel
 from xpathfilter.records import N_NODES
-from xpathfilter.rows import PathRows
+from xpathfilter.rows import Rows
 from xpathfilter.terminals import note_found
 
 __all__ = ["DeltaFamilies", "DeltaWalker", "build_delta_families", "delta_paths", "match_delta", "new_delta_walker"]
@@ -61,10 +60,10 @@ def new_delta_walker(families: DeltaFamilies) -> DeltaWalker:
     )
 
 
-def build_delta_families(rows: PathRows, n_records: int) -> tuple[DeltaFamilies, np.ndarray]:
+def build_delta_families(rows: Rows, n_records: int) -> tuple[DeltaFamilies, np.ndarray]:
     """Build the clusters of distinct rows, and tell the column of each row."""
     n_rows, sizes = rows.n_rows, np.diff(rows.start)
-    access = rows.steps[rows.start[:-1]] >> 1
+    access = rows.values[rows.start[:-1]] >> 1
     order = np.lexsort((sizes, access))
     column = np.empty(n_rows, np.int32)
     column[order] = np.arange(n_rows)
@@ -86,11 +85,11 @@ def build_delta_families(rows: PathRows, n_records: int) -> tuple[DeltaFamilies,
 
 @builder
 def _lay_out(rows, order, column_start):
-    laid_out = np.empty(len(rows.steps), np.int32)
+    laid_out = np.empty(len(rows.values), np.int32)
     for column in range(len(order)):
         last = rows.start[order[column] + 1] - 1
         for i in range(column_start[column + 1] - column_start[column]):
-            laid_out[column_start[column] + i] = rows.steps[last - i]
+            laid_out[column_start[column] + i] = rows.values[last - i]
     return laid_out
 
 
@@ -106,12 +105,9 @@ def delta_paths(families, columns, row_start):
 
 
 @kernel
-def match_delta(families, tree, walker, next_task):
-    """Evaluate internal events until none is left; a task is a node of the document, worked on if it is a leaf."""
-    while True:
-        node = fetch_add(next_task, 0, 1)
-        if node >= tree.counts[N_NODES]:
-            break
+def match_delta(families, tree, walker):
+    """Evaluate the internal event of each leaf."""
+    for node in range(tree.counts[N_NODES]):
         if tree.nodes[node].first_child < 0:
             _set_path(tree, node, walker.words, True)
             _evaluate_families(families, tree, node, walker)

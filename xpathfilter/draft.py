@@ -13,10 +13,10 @@ from sievecore.breathing import breathe, breathing
 from xpathfilter.algorithms import Algorithm
 from xpathfilter.plan import FALSE, Combination, LinearPath, PathStep, Plan
 from xpathfilter.programs import Program, renumbered, write_program
-from xpathfilter.rows import PathRows, concatenate_rows, distinct_rows, new_rows
+from xpathfilter.rows import Rows, concatenate_rows, distinct_rows, new_rows, ranked
 from xpathfilter.segment import Segment, Verified
 from xpathfilter.subscribers import build_subscribers
-from xpathfilter.vocabulary import Vocabulary, read_record
+from xpathfilter.vocabulary import Vocabulary
 
 __all__ = ["Draft"]
 
@@ -30,9 +30,9 @@ class Draft:
 
     def __init__(self, algorithm: Algorithm) -> None:
         self._algorithm = algorithm
-        self._vocabulary = Vocabulary()
+        self.vocabulary = Vocabulary()
         self._codes: dict[PathStep, int] = {}
-        self._rows: list[PathRows] = []
+        self._rows: list[Rows] = []
         self._n_rows = 0
         self._loose_steps: list[int] = []  # rows that came one by one and are not in an array yet
         self._loose_lengths: list[int] = []
@@ -45,7 +45,7 @@ class Draft:
         """The number of a step: its record * 2, and 1 more for a descendant."""
         code = self._codes.get(step)
         if code is None:
-            code = self._codes[step] = self._vocabulary.record(step) * 2 + step.descendant
+            code = self._codes[step] = self.vocabulary.record(step) * 2 + step.descendant
         return code
 
     def add(self, subscription_id: int, plan: Plan, verified: Verified) -> None:
@@ -58,7 +58,7 @@ class Draft:
         self._formulas.append((program, verified if needs_lxml else None))
         self._loose_wants.append((subscription_id, NO_ROW, len(self._formulas) - 1))
 
-    def add_rows(self, ids: np.ndarray, rows: PathRows) -> None:
+    def add_rows(self, ids: np.ndarray, rows: Rows) -> None:
         """Add many subscriptions, each to one path."""
         first = self._take_rows(rows)
         self._wants.append(np.stack([ids, first + np.arange(rows.n_rows), np.zeros(rows.n_rows, np.int64)], axis=1))
@@ -67,11 +67,11 @@ class Draft:
         """Add some subscriptions of a frozen segment."""
         slot_terminal, slot_formula = (wanted[slots] for wanted in segment.wants())
         choosy = slot_terminal < 0
-        formulas, formula_rank = _ranked(slot_formula[choosy], len(segment.verified))
+        formulas, formula_rank = ranked(slot_formula[choosy], len(segment.verified))
         programs = [segment.formula(formula) for formula in breathing(formulas.tolist())]
         leaves = np.array([word for program, _ in programs for word in program if word >= 0], np.int32)
         wanted = np.concatenate([slot_terminal[~choosy], leaves])
-        terminals, terminal_rank = _ranked(wanted, len(segment.families.targets))
+        terminals, terminal_rank = ranked(wanted, len(segment.families.targets))
         first = self._take_rows(self._translated(segment, segment.algorithm.rows(segment.families, terminals)))
         row_of_leaf = {leaf: first + int(terminal_rank[leaf]) for leaf in leaves.tolist()}
         first_formula = len(self._formulas)
@@ -84,8 +84,11 @@ class Draft:
         """Freeze what was added so far."""
         self._collect_loose()
         self._rows = [concatenate_rows([new_rows([], []), *self._rows])]
-        rows, number = distinct_rows(self._rows[0])
-        families, terminals = self._algorithm.build(rows, len(self._vocabulary.records))
+        words, record_of = self.vocabulary.freeze(
+            np.bincount(self._rows[0].values >> 1, minlength=self.vocabulary.n_records)
+        )
+        rows, number = distinct_rows(_renumbered(self._rows[0], record_of))
+        families, terminals = self._algorithm.build(rows, words.n_records)
         breathe()
         terminal_of_row = terminals[number]
         formulas, formula_number = self._distinct_formulas(terminal_of_row)
@@ -103,7 +106,7 @@ class Draft:
         breathe()
         assert (families.targets[terminals] >= 0).all(), "a path that nobody wants has no place in a segment"
         verified = tuple(verified for _, verified in formulas)
-        return Segment(self._algorithm, self._vocabulary.freeze(), families, subscribers, verified)
+        return Segment(self._algorithm, words, families, subscribers, verified)
 
     def _row(self, path: LinearPath) -> int:
         row = self._row_of_path.get(path)
@@ -127,7 +130,7 @@ class Draft:
             self._wants.append(np.array(self._loose_wants, np.int64))
             self._loose_wants = []
 
-    def _take_rows(self, rows: PathRows) -> int:
+    def _take_rows(self, rows: Rows) -> int:
         self._collect_loose()
         first = self._n_rows
         self._rows.append(rows)
@@ -149,20 +152,12 @@ class Draft:
             number[i] = numbers.setdefault((over_terminals, verified), len(numbers))
         return list(numbers), number
 
-    def _translated(self, segment: Segment, rows: PathRows) -> PathRows:
+    def _translated(self, segment: Segment, rows: Rows) -> Rows:
         """The rows of another segment, in the codes of this draft."""
-        used, _ = _ranked(rows.steps >> 1, len(segment.words.records))
-        record_of = np.zeros(len(segment.words.records), np.int32)
-        for record in breathing(used.tolist()):
-            record_of[record] = self._vocabulary.record(read_record(segment.words, record))
-        return rows._replace(steps=record_of[rows.steps >> 1] * 2 + (rows.steps & 1))
+        used, rank = ranked(rows.values >> 1, segment.words.n_records)
+        return _renumbered(rows, np.int32(self.vocabulary.add_words(segment.words, used)) + rank)
 
 
-def _ranked(numbers: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones of some numbers below n, ascending, and the rank of each of those.
-
-    Linear and mostly without the GIL, unlike np.unique, which kept it for 80 ms for a million.
-    """
-    present = np.zeros(max(n, 1), np.bool_)
-    present[numbers] = True
-    return np.flatnonzero(present).astype(np.int32), np.cumsum(present) - 1
+def _renumbered(rows: Rows, record_of: np.ndarray) -> Rows:
+    """The same paths over other numbers of records."""
+    return rows._replace(values=record_of[rows.values >> 1] * np.int32(2) + (rows.values & 1))

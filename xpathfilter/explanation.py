@@ -39,9 +39,9 @@ from xpathfilter.plan import (
 )
 from xpathfilter.programs import read_program
 from xpathfilter.records import N_NODES
-from xpathfilter.segment import WHOLE_BLOCKS, Segment, Verified
+from xpathfilter.segment import Segment, Verified
 from xpathfilter.terminals import forget_found
-from xpathfilter.vocabulary import read_record
+from xpathfilter.words import read_record
 
 __all__ = ["Explanation", "explain"]
 
@@ -111,7 +111,7 @@ def _read_formula(segment: Segment, slot: int) -> tuple[Combination, Verified | 
 
 def _read_path(segment: Segment, terminal: int) -> LinearPath:
     rows = segment.algorithm.rows(segment.families, np.array([terminal], np.int32))
-    steps = [replace(read_record(segment.words, code >> 1), descendant=bool(code & 1)) for code in rows.steps.tolist()]
+    steps = [replace(read_record(segment.words, code >> 1), descendant=bool(code & 1)) for code in rows.values.tolist()]
     return LinearPath(tuple(reversed(steps)))
 
 
@@ -161,9 +161,9 @@ def _witness(segment: Segment, suffix: int, root: Any, flat: FlatDocument) -> st
     slot_terminal, _ = segment.wants()
     terminal = int(slot_terminal[suffix])
     with segment.scratches.lend() as scratch:
-        segment.prepare(flat, scratch, WHOLE_BLOCKS)
+        segment.prepare(flat, scratch)
         tree, walker = scratch.records.tree, scratch.walker
-        deep = new_deep_scratch(segment.families, len(segment.words.records), int(flat.counts[N_LEVELS]))
+        deep = new_deep_scratch(segment.families, segment.words.n_records, int(flat.counts[N_LEVELS]))
         for node in range(tree.counts[N_NODES]):
             match_suffix_at(segment.families, tree, node, walker, deep)
             succeeded = terminal in walker.found[: walker.n_found[0]]

@@ -4,6 +4,12 @@
 
 A number from 0 up is a leaf, -1 is NOT, -2 - 2n is ALL of the n operands before it and -3 - 2n is ANY of them.
 What a leaf stands for is the caller's affair: it holds if its cell in `stamps` has the current stamp.
+
+A program is looked at only once one of its **waking** leaves holds, without which it cannot be true:
+
+    price > 100 and @symbol = 'IBM'        either would do; @symbol = 'IBM' is the less likely one to hold
+    @a = 1 or @b = 2                       both: any of them can make it true
+    not(@a = 1)                            none, it may be true whatever holds
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from sievecore.jit import kernel
+from sievecore.jit import builder, kernel
 from xpathfilter.plan import AllOf, AnyOf, Combination, Not, all_of, any_of, negation
 
 __all__ = ["Program", "is_true", "new_stack", "read_program", "renumbered", "waking_leaves", "write_program"]
@@ -48,20 +54,6 @@ def read_program(program: Sequence[int], leaf: Callable[[int], Combination]) -> 
 def renumbered(program: Sequence[int], number: Mapping[int, int]) -> Program:
     """The same program over other leaves."""
     return tuple(number[word] if word >= 0 else word for word in program)
-
-
-def waking_leaves(program: Sequence[int]) -> frozenset[int] | None:
-    """Leaves of which at least one must hold for the program to be true; None when there are no such."""
-    return _fold(program, lambda leaf: frozenset([leaf]), lambda part: None, _fewest, _united)
-
-
-def _fewest(parts: list[frozenset[int] | None]) -> frozenset[int] | None:
-    return min((part for part in parts if part is not None), key=len, default=None)
-
-
-def _united(parts: list[frozenset[int] | None]) -> frozenset[int] | None:
-    known = [part for part in parts if part is not None]
-    return frozenset[int]().union(*known) if len(known) == len(parts) else None
 
 
 def _fold(
@@ -106,6 +98,78 @@ def is_true(program, start, end, stamps, stamp, stack):
             stack[top] = outcome
             top += 1
     return stack[0]
+
+
+@builder
+def waking_leaves(programs, skip, chances):
+    """Leaves of which one must hold for a program to be true, those that are the least likely to hold.
+
+    Programs are rows after their first `skip` values; `chances` says how likely each leaf holds. Returns leaves and
+    the program that each wakes, and the programs that nothing wakes. A row without a program has no place in these.
+    """
+    longest = 0
+    for program in range(len(programs.start) - 1):
+        longest = max(longest, programs.start[program + 1] - programs.start[program])
+    sizes, weights = np.empty(longest, np.int64), np.empty(longest, np.float64)
+    chosen = np.zeros(longest, np.bool_)
+    leaves, woken = np.empty(len(programs.values), np.int32), np.empty(len(programs.values), np.int32)
+    unwoken = np.empty(len(programs.start) - 1, np.int32)
+    n_leaves = n_unwoken = 0
+    for program in range(len(programs.start) - 1):
+        words = programs.values[programs.start[program] + skip : programs.start[program + 1]]
+        if len(words) == 0:
+            continue
+        _weigh(words, chances, sizes, weights)
+        if weights[len(words) - 1] == np.inf:
+            unwoken[n_unwoken] = program
+            n_unwoken += 1
+        else:
+            before = n_leaves
+            n_leaves = _choose(words, sizes, weights, chosen, leaves, n_leaves)
+            woken[before:n_leaves] = program
+    return leaves[:n_leaves].copy(), woken[:n_leaves].copy(), unwoken[:n_unwoken].copy()
+
+
+@kernel
+def _weigh(words, chances, sizes, weights):
+    """For the part that ends at each word: how many words it has, and how likely it wakes the program."""
+    for position in range(len(words)):
+        word = words[position]
+        sizes[position], weights[position] = 1, np.inf
+        if word >= 0:
+            weights[position] = chances[word]
+        elif word == NOT:
+            sizes[position] += sizes[position - 1]
+        else:
+            if word & 1:
+                weights[position] = 0.0
+            for _ in range((-2 - word) // 2):
+                part = position - sizes[position]
+                sizes[position] += sizes[part]
+                if word & 1:
+                    weights[position] += weights[part]
+                else:
+                    weights[position] = min(weights[position], weights[part])
+
+
+@kernel
+def _choose(words, sizes, weights, chosen, leaves, n_leaves):
+    """Append the leaves that wake a program: of ALL the least likely part, of ANY all parts."""
+    chosen[: len(words)] = False
+    chosen[len(words) - 1] = True
+    for position in range(len(words) - 1, -1, -1):
+        word = words[position]
+        if chosen[position] and word >= 0:
+            leaves[n_leaves] = word
+            n_leaves += 1
+        elif chosen[position]:
+            part = best = position - 1
+            for _ in range((-2 - word) // 2):
+                chosen[part] = word & 1
+                best = part if weights[part] < weights[best] else best
+                part -= sizes[part]
+            chosen[best] |= word & 1 == 0
+    return n_leaves
 
 
 def new_stack(lengths: np.ndarray) -> np.ndarray:

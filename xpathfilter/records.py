@@ -18,7 +18,9 @@ no chain of steps can tell them apart. Of a thousand rows of a table, those that
 become one. A document larger than 64 merged nodes is cut in document order; each further block starts with the
 path that leads to it, which takes part as ancestors but is not *fresh*, so nothing starts from it twice.
 
-A task is some of a block's (record, word) pairs; it wakes the families of those records.
+Phase 1 is for all elements or for a part of them, a stretch in document order. The path that leads to a part comes
+first in its tree and is not fresh either. (An element that merges with a node of that path needs no start of its own:
+that node was fresh where the path was.)
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +32,7 @@ from sievecore.jit import kernel
 from sievecore.tables import columns
 from xpathfilter.flatten import N_ELEMENTS, N_LEVELS, N_NAMES
 from xpathfilter.values import ValueScratch, new_value_scratch, satisfied_records
-from xpathfilter.vocabulary import Words, find_name
+from xpathfilter.words import Words, find_name
 
 __all__ = ["BLOCK_NODES", "Blocks", "MergedTree", "RecordScratch", "find_records", "grown", "new_record_scratch"]
 
@@ -38,9 +40,9 @@ BLOCK_NODES = 64
 WILDCARD = np.array([ord("*")], np.uint8)
 
 # Cells of `MergedTree.counts`.
-N_NODES, MERGE_STAMP = range(2)
+N_NODES, N_PATH, MERGE_STAMP = range(3)
 # Cells of `Blocks.counts`.
-N_BLOCKS, N_PAIRS, N_TASKS = range(3)
+N_BLOCKS, N_PAIRS = range(2)
 
 OK, FULL_NODES, FULL_NODE_RECORDS, FULL_NAMES, FULL_BLOCKS, FULL_PAIRS = range(6)
 
@@ -54,11 +56,10 @@ TRANSLATION = columns("exact", "wildcard")
 RELATIVES = np.dtype([("parent", np.uint64), ("ancestors", np.uint64)])
 BLOCK = columns("pair_start", "pair_end", fresh=np.uint64)
 PAIR = columns("record", word=np.uint64)
-TASK = columns("block", "pair_start", "pair_end")
 
 
 class MergedTree(NamedTuple):
-    """The document's elements, merged; node 0 is the root element."""
+    """Elements, merged; node 0 is the root element, and the first nodes are the path that leads to a part."""
 
     counts: np.ndarray
     nodes: np.ndarray
@@ -75,7 +76,6 @@ class Blocks(NamedTuple):
     blocks: np.ndarray  # `fresh`: the bits that are not in an earlier block
     relatives: np.ndarray  # of block * 64 + bit: the bit of its parent, the bits of its ancestors
     pairs: np.ndarray
-    tasks: np.ndarray
     bit_of_node: np.ndarray
 
 
@@ -91,9 +91,9 @@ class RecordScratch(NamedTuple):
 
 def new_record_scratch(words: Words) -> RecordScratch:
     """Working memory for small documents; it grows with what it meets."""
-    n_records = len(words.records)
+    n_records = words.n_records
     tree = MergedTree(
-        counts=np.zeros(2, np.int64),
+        counts=np.zeros(3, np.int64),
         nodes=np.zeros(256, NODE),
         node_of_element=np.zeros(256, np.int32),
         records=np.zeros(2048 + n_records, np.int32),
@@ -101,11 +101,10 @@ def new_record_scratch(words: Words) -> RecordScratch:
         names=np.zeros(64, TRANSLATION),
     )
     blocks = Blocks(
-        counts=np.zeros(3, np.int64),
+        counts=np.zeros(2, np.int64),
         blocks=np.zeros(8, BLOCK),
         relatives=np.zeros(8 * BLOCK_NODES, RELATIVES),
         pairs=np.zeros(2048, PAIR),
-        tasks=np.zeros(2048, TASK),
         bit_of_node=np.zeros(256, np.int32),
     )
     return RecordScratch(
@@ -118,7 +117,7 @@ GROWING = {
     FULL_NODE_RECORDS: ({"records"}, set[str]()),
     FULL_NAMES: ({"names"}, set[str]()),
     FULL_BLOCKS: (set[str](), {"blocks", "relatives"}),
-    FULL_PAIRS: (set[str](), {"pairs", "tasks"}),
+    FULL_PAIRS: (set[str](), {"pairs"}),
 }
 
 
@@ -134,38 +133,64 @@ def grown(scratch: RecordScratch, code: int) -> RecordScratch:
 
 
 @kernel
-def find_records(words, scratch, flat, merging, pairs_per_task):
-    """Phase 1 as a whole; with `merging`, elements are merged and, unless too deep, cut into blocks of tasks."""
-    code = _merge_elements(words, scratch, flat, merging)
+def find_records(words, scratch, flat, merging, first, end):
+    """Phase 1 of the elements from `first` to `end`; return OK or what is full.
+
+    With `merging`, elements are merged and, unless too deep, cut into blocks.
+    """
+    code = _merge_elements(words, scratch, flat, merging, first, end)
     if code == OK and merging and flat.counts[N_LEVELS] <= BLOCK_NODES:
-        code = _cut_blocks(scratch, pairs_per_task)
+        code = _cut_blocks(scratch)
     return code
 
 
 @kernel
-def _merge_elements(words, scratch, flat, merging):
+def _merge_elements(words, scratch, flat, merging, first, end):
     """Fill the merged tree; without `merging` each element keeps a node of its own. Return OK or what is full."""
     tree = scratch.tree
-    n_elements = flat.counts[N_ELEMENTS]
-    if n_elements > len(tree.nodes):
+    if flat.counts[N_ELEMENTS] > len(tree.nodes):
         return FULL_NODES
     if flat.counts[N_NAMES] > len(tree.names):
         return FULL_NAMES
     _translate_names(words, flat, tree.names)
     tree.counts[N_NODES] = 0
     tree.counts[MERGE_STAMP] += 1
-    start = 0
-    for i in range(n_elements):
-        if start + len(words.records) > len(tree.records):
-            return FULL_NODE_RECORDS
-        element = flat.elements[i]
-        end = _find_element_records(words, scratch.values, flat, tree, i, start)
-        parent = tree.node_of_element[element.parent] if element.parent >= 0 else np.int32(-1)
-        n_nodes = tree.counts[N_NODES]
-        tree.node_of_element[i] = _node(tree, parent, element.depth, start, end, merging)
-        if tree.counts[N_NODES] > n_nodes:
-            start = end
-    return OK
+    n_records = _add_path(words, scratch, flat, merging, flat.elements[first].parent)
+    tree.counts[N_PATH] = tree.counts[N_NODES]
+    for element in range(first, end):
+        if n_records >= 0:
+            n_records = _add_element(words, scratch, flat, merging, element, n_records)
+    return OK if n_records >= 0 else FULL_NODE_RECORDS
+
+
+@kernel
+def _add_path(words, scratch, flat, merging, last):
+    """Add the elements from the root down to `last`; return how many records they have, or -1 if there is no room."""
+    way_down = scratch.tree.node_of_element  # of the elements on the path, until their nodes are known
+    below = np.int32(-1)
+    while last >= 0:
+        way_down[last] = below
+        below, last = last, flat.elements[last].parent
+    n_records, element = np.int64(0), below
+    while element >= 0 and n_records >= 0:
+        below = way_down[element]
+        n_records = _add_element(words, scratch, flat, merging, element, n_records)
+        element = below
+    return n_records
+
+
+@kernel
+def _add_element(words, scratch, flat, merging, element, start):
+    """Find the node of an element whose parent has one; return how many records there are now, or -1."""
+    tree = scratch.tree
+    if start + len(words.record_start) > len(tree.records):
+        return np.int64(-1)
+    end = np.int64(_find_element_records(words, scratch.values, flat, tree, element, start))
+    above = flat.elements[element].parent
+    parent = tree.node_of_element[above] if above >= 0 else np.int32(-1)
+    n_nodes = tree.counts[N_NODES]
+    tree.node_of_element[element] = _node(tree, parent, flat.elements[element].depth, start, end, merging)
+    return end if tree.counts[N_NODES] > n_nodes else np.int64(start)
 
 
 @kernel
@@ -232,14 +257,14 @@ def _same_records(tree, number, start, end):
 
 
 @kernel
-def _cut_blocks(scratch, pairs_per_task):
-    """Cut the merged tree, no deeper than 64, into blocks and tasks. Return OK or what is full."""
+def _cut_blocks(scratch):
+    """Cut the merged tree, no deeper than 64, into blocks. Return OK or what is full."""
     nodes, blocks = scratch.tree.nodes, scratch.blocks
     blocks.counts[:] = 0
     number, used, n_touched = np.int32(0), 0, 0
     while number >= 0:
         if used == BLOCK_NODES:
-            if _close_block(scratch, n_touched, pairs_per_task) != OK:
+            if _close_block(scratch, n_touched) != OK:
                 return FULL_PAIRS
             used = 0
         if used == 0:
@@ -247,10 +272,11 @@ def _cut_blocks(scratch, pairs_per_task):
                 return FULL_BLOCKS
             used, n_touched = _open_block(scratch, nodes[number].parent)
         n_touched = _place_node(scratch, number, used, n_touched)
-        blocks.blocks[blocks.counts[N_BLOCKS]].fresh |= np.uint64(1) << np.uint64(used)
+        if number >= scratch.tree.counts[N_PATH]:
+            blocks.blocks[blocks.counts[N_BLOCKS]].fresh |= np.uint64(1) << np.uint64(used)
         used += 1
         number = _next_node(nodes, number)
-    return _close_block(scratch, n_touched, pairs_per_task)
+    return _close_block(scratch, n_touched)
 
 
 @kernel
@@ -311,8 +337,8 @@ def _set_bits(scratch, number, bit, n_touched):
 
 
 @kernel
-def _close_block(scratch, n_touched, pairs_per_task):
-    """Move the block's position records into pairs, and make tasks of them."""
+def _close_block(scratch, n_touched):
+    """Move the block's position records into pairs."""
     blocks, words = scratch.blocks, scratch.words
     number, first = blocks.counts[N_BLOCKS], blocks.counts[N_PAIRS]
     end = first + n_touched
@@ -327,9 +353,5 @@ def _close_block(scratch, n_touched, pairs_per_task):
         return FULL_PAIRS
     blocks.counts[N_PAIRS] = end
     blocks.blocks[number].pair_start, blocks.blocks[number].pair_end = first, end
-    for start in range(first, end, pairs_per_task):
-        task = blocks.tasks[blocks.counts[N_TASKS]]
-        task.block, task.pair_start, task.pair_end = number, start, min(start + pairs_per_task, end)
-        blocks.counts[N_TASKS] += 1
     blocks.counts[N_BLOCKS] += 1
     return OK

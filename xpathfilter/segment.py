@@ -18,7 +18,8 @@ from sievecore.jit import kernel
 from sievecore.scratch import ScratchPool
 from xpathfilter.algorithms import ALGORITHMS, Algorithm, Families, Walker
 from xpathfilter.deep import DeepScratch, new_deep_scratch
-from xpathfilter.flatten import N_LEVELS, FlatDocument
+from xpathfilter.flatten import N_ELEMENTS, N_LEVELS, FlatDocument
+from xpathfilter.parts import Parts, take_part
 from xpathfilter.programs import Program, renumbered
 from xpathfilter.records import BLOCK_NODES, OK, RecordScratch, find_records, grown, new_record_scratch
 from xpathfilter.subscribers import (
@@ -32,12 +33,9 @@ from xpathfilter.subscribers import (
 )
 from xpathfilter.suffix import match_suffix
 from xpathfilter.verifier import Namespaces, holds
-from xpathfilter.vocabulary import Words
+from xpathfilter.words import Words
 
 __all__ = ["Segment", "SegmentScratch", "Verified"]
-
-WHOLE_BLOCKS = 1 << 30
-"""Pairs of a task when nobody shares the work."""
 
 
 class Verified(NamedTuple):
@@ -47,6 +45,7 @@ class Verified(NamedTuple):
     namespaces: Namespaces
 
 
+ALL_PARTS, NO_PART = 1 << 30, -1
 PENDING, RECORDS_FULL = -1, -2
 """What `match_once` returns in place of a number of ids."""
 
@@ -58,7 +57,6 @@ class SegmentScratch:
     records: RecordScratch
     walker: Walker
     results: ResultScratch
-    next_task: np.ndarray
     deep: DeepScratch | None = None
 
 
@@ -85,14 +83,23 @@ class Segment:
     def ids(self) -> np.ndarray:
         return self.subscribers.ids
 
+    @property
+    def needs_lxml(self) -> bool:
+        """Whether lxml has the last word on some subscription."""
+        return bool(self.subscribers.verified.any())
+
     def match(self, root: Any, flat: FlatDocument, alive: np.ndarray) -> np.ndarray:
         """The ids of living subscriptions that want the document, ascending."""
         with self.scratches.lend() as scratch:
-            if self.algorithm.merging and not self.is_deep(flat):
+            if self._is_plain(flat):
                 return self._match_at_once(root, flat, scratch, alive)
-            self.prepare(flat, scratch, WHOLE_BLOCKS)
+            self.prepare(flat, scratch)
             self.walk(flat, scratch)
             return self.results(root, scratch, alive)
+
+    def _is_plain(self, flat: FlatDocument) -> bool:
+        """Whether one kernel can do both phases."""
+        return self.algorithm.merging and not self.is_deep(flat)
 
     def _match_at_once(self, root: Any, flat: FlatDocument, scratch: SegmentScratch, alive: np.ndarray) -> np.ndarray:
         """Both phases in one kernel: a thread that comes back from a kernel may have to wait for the GIL."""
@@ -107,7 +114,6 @@ class Segment:
                 scratch.records,
                 scratch.walker,
                 scratch.results,
-                scratch.next_task,
             )
             if code != OK:
                 scratch.records = grown(scratch.records, code)
@@ -115,20 +121,35 @@ class Segment:
             return self._verified_results(root, scratch, alive)
         return scratch.results.ids[:n_ids].copy()
 
-    def prepare(self, flat: FlatDocument, scratch: SegmentScratch, pairs_per_task: int) -> None:
-        """Phase 1: make the tasks of a document."""
-        scratch.next_task[0] = 0
-        merging = self.algorithm.merging
-        while (code := find_records(self.words, scratch.records, flat, merging, pairs_per_task)) != OK:
+    def match_parts(self, flat: FlatDocument, scratch: SegmentScratch, parts: Parts, n_parts: int = ALL_PARTS) -> None:
+        """Both phases for so many parts of a document, or until none is left. What is found stays in the walker."""
+        if self._is_plain(flat):
+            part = NO_PART
+            while n_parts:
+                code, part, n_parts = match_parts(
+                    self.words, self.families, flat, scratch.records, scratch.walker, parts, part, n_parts
+                )
+                if code != OK:
+                    scratch.records = grown(scratch.records, code)
+            return
+        while n_parts and (part := take_part(parts)) < len(parts.bounds) - 1:
+            self.prepare(flat, scratch, *parts.bounds[part : part + 2].tolist())
+            self.walk(flat, scratch)
+            n_parts -= 1
+
+    def prepare(self, flat: FlatDocument, scratch: SegmentScratch, first: int = 0, end: int | None = None) -> None:
+        """Phase 1 of some elements, or of all."""
+        merging, end = self.algorithm.merging, int(flat.counts[N_ELEMENTS]) if end is None else end
+        while (code := find_records(self.words, scratch.records, flat, merging, first, end)) != OK:
             scratch.records = grown(scratch.records, code)
 
     def walk(self, flat: FlatDocument, scratch: SegmentScratch) -> None:
-        """Phase 2: do all tasks."""
+        """Phase 2 of what phase 1 has found."""
         if self.is_deep(flat):
             deep = self._deep_scratch(scratch, int(flat.counts[N_LEVELS]))
             self.algorithm.match_deep(self.families, scratch.records, scratch.walker, deep)
         else:
-            self.algorithm.match(self.families, scratch.records, scratch.walker, scratch.next_task)
+            self.algorithm.match(self.families, scratch.records, scratch.walker)
 
     @staticmethod
     def is_deep(flat: FlatDocument) -> bool:
@@ -206,7 +227,7 @@ class Segment:
 
     def _deep_scratch(self, scratch: SegmentScratch, n_levels: int) -> DeepScratch:
         if scratch.deep is None or scratch.deep.words.shape[1] * 64 < n_levels:
-            scratch.deep = new_deep_scratch(self.families, len(self.words.records), n_levels)
+            scratch.deep = new_deep_scratch(self.families, self.words.n_records, n_levels)
         return scratch.deep
 
 
@@ -215,18 +236,32 @@ def _new_scratch(algorithm: Algorithm, words: Words, families: Families, subscri
         new_record_scratch(words),
         algorithm.new_walker(families),
         new_result_scratch(subscribers),
-        np.zeros(1, np.int64),
     )
 
 
 @kernel
-def match_once(words, families, subscribers, alive, flat, records, walker, results, next_task):
+def match_once(words, families, subscribers, alive, flat, records, walker, results):
     """Match a document against suffix families: OK and how many ids were written, or PENDING; or what is full."""
-    code = find_records(words, records, flat, True, WHOLE_BLOCKS)
+    code = find_records(words, records, flat, True, 0, flat.counts[N_ELEMENTS])
     if code != OK:
         return code, RECORDS_FULL
-    next_task[0] = 0
-    match_suffix(families, records.blocks, walker, next_task)
+    match_suffix(families, records.blocks, walker)
     if collect(families.targets, subscribers, walker, results):
         return code, PENDING
     return code, write_ids(subscribers, alive, results)
+
+
+@kernel
+def match_parts(words, families, flat, records, walker, parts, part, n_parts):
+    """Match so many parts against suffix families, `part` first; tell what is full, where, and how many more."""
+    while n_parts > 0:
+        if part == NO_PART:
+            part = take_part(parts)
+        if part == len(parts.bounds) - 1:
+            break
+        code = find_records(words, records, flat, True, parts.bounds[part], parts.bounds[part + 1])
+        if code != OK:
+            return code, part, n_parts
+        match_suffix(families, records.blocks, walker)
+        part, n_parts = NO_PART, n_parts - 1
+    return OK, NO_PART, 0

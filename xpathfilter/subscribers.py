@@ -18,6 +18,7 @@ import numpy as np
 from sievecore.bits import lowest_bit, prefetch
 from sievecore.jit import kernel
 from xpathfilter.programs import Program, is_true, new_stack, renumbered, waking_leaves
+from xpathfilter.rows import new_rows, rows_by_key
 from xpathfilter.terminals import forget_found
 
 __all__ = [
@@ -101,34 +102,26 @@ def build_subscribers(
 
     numbers = dict(zip(leaves, np.searchsorted(shared_terminals, leaves).tolist(), strict=True))
     numbered = [renumbered(program, numbers) for program in programs]
-    wakers = [waking_leaves(program) for program in numbered]
-    woken = [(leaf, formula) for formula, waking in enumerate(wakers) for leaf in waking or ()]
+    formulas = new_rows([word for program in numbered for word in program], [len(program) for program in numbered])
+    leaf, woken, unwoken = waking_leaves(formulas, 0, np.ones(len(shared_terminals)))
     wanted = np.searchsorted(shared_terminals, slot_terminal[together])
-    shared_start, shared_slots = _sliced(wanted, together, len(shared_terminals))
-    leaf_and_formula = np.array(woken, np.int64).reshape(-1, 2)
-    woken_start, woken_formulas = _sliced(leaf_and_formula[:, 0], leaf_and_formula[:, 1], len(shared_terminals))
-    formula_start, formula_slots = _sliced(slot_formula[choosy], choosy, len(programs))
+    by_terminal = rows_by_key(wanted, together, len(shared_terminals))
+    by_leaf = rows_by_key(leaf, woken, len(shared_terminals))
+    by_formula = rows_by_key(slot_formula[choosy], choosy, len(programs))
     return Subscribers(
         ids=ids,
         shared_terminals=shared_terminals,
-        shared_start=shared_start,
-        shared_slots=shared_slots,
-        woken_start=woken_start,
-        woken_formulas=woken_formulas,
-        unwoken_formulas=np.array([f for f, waking in enumerate(wakers) if waking is None], np.int32),
-        program_start=np.concatenate([[0], np.cumsum([len(program) for program in numbered])]).astype(np.int64),
-        program=np.array([word for program in numbered for word in program], np.int32),
+        shared_start=by_terminal.start,
+        shared_slots=by_terminal.values,
+        woken_start=by_leaf.start,
+        woken_formulas=by_leaf.values,
+        unwoken_formulas=unwoken,
+        program_start=formulas.start,
+        program=formulas.values,
         verified=np.array(verified, np.bool_),
-        formula_start=formula_start,
-        formula_slots=formula_slots,
+        formula_start=by_formula.start,
+        formula_slots=by_formula.values,
     )
-
-
-def _sliced(keys: np.ndarray, values: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
-    """The values sorted by key, and where those of each key start."""
-    counts = np.bincount(keys, minlength=n_keys)
-    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return start, values[np.argsort(keys, kind="stable")].astype(np.int32)
 
 
 @kernel

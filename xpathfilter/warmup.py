@@ -8,8 +8,7 @@ A process that finds it there needs well under two seconds to its first match; o
 was never compiled or could not be written, compiles on first use unless `warm_up` was called before.
 """
 
-import gc
-
+from sievecore.settling import settle
 from xpathfilter.algorithms import ALGORITHMS
 from xpathfilter.index import XPathIndex
 from xpathfilter.scheduler import MODES
@@ -27,11 +26,7 @@ LEVELS = 70
 
 
 def warm_up() -> None:
-    """Run every kernel once on a small index, and take what is loaded by then out of the garbage collector's sight.
-
-    The compiler leaves about a million objects behind. A full collection visits them all, which stops every
-    thread for 100 to 170 ms, and loading many subscriptions brings such collections about.
-    """
+    """Run every kernel once on a small index, and take what is loaded by then out of the garbage collector's sight."""
     deep = "<a>" * LEVELS + "</a>" * LEVELS
     for algorithm in ALGORITHMS:
         index = XPathIndex(algorithm)
@@ -42,5 +37,4 @@ def warm_up() -> None:
         index.explain(int(ids[0]), DOCUMENT)
         index.remove(index.add("//d"))
         index.merge()
-    gc.collect()
-    gc.freeze()
+    settle()

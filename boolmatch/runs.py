@@ -1,0 +1,93 @@
+"""The events of one call on one layer, worked off by several threads.
+
+    thread 1   take the next few events ─▶ kernel ─▶ ids in memory of its own ─▶ results[event] = ids[start:end]
+    thread 2   …                                     no room? twice the memory, and on with the same event
+
+What is taken next, and by which kernel, is for subclasses to say.
+"""
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from boolmatch.coded_event import with_room
+from boolmatch.flat_events import FlatEvents
+from boolmatch.matching import N_COUNTS, Work
+from sievecore.snapshots import Layer
+
+__all__ = ["N_DONE", "Run", "largest_event"]
+
+FIRST_ROOM = 1 << 12
+N_DONE = 0  # the cell of `progress` that counts the events done since the last call of the kernel
+
+
+class Run:
+    """See the module."""
+
+    def __init__(self, layer: Layer[Any], flat: FlatEvents) -> None:
+        self.layer, self.flat = layer, flat
+        self.next = np.zeros(1, np.int64)
+        self.results: list[Any] = [None] * flat.n_events
+        self.counts = np.zeros(N_COUNTS, np.int64)
+        self.failure: BaseException | None = None
+
+    def run(self, n_threads: int) -> list[np.ndarray]:
+        """The ids that want each event, ascending."""
+        helpers = [threading.Thread(target=self.work) for _ in range(n_threads - 1)]
+        for helper in helpers:
+            helper.start()
+        self.work()
+        for helper in helpers:
+            helper.join()
+        if self.failure is not None:
+            raise self.failure
+        return self.results
+
+    def work(self) -> None:
+        """What each thread does."""
+        try:
+            self._work()
+        except BaseException as failure:  # noqa: BLE001  whatever it is, the caller's thread raises it
+            self.failure = failure
+
+    def _work(self) -> None:
+        scratches = self.layer.segment.scratches
+        work = scratches.take()
+        work = work._replace(event=with_room(work.event, largest_event(self.flat)))
+        memory = self.memory(work)
+        ends = np.zeros(self.flat.n_events, np.int64)
+        events = np.zeros(self.flat.n_events, np.int64)
+        ids = np.empty(FIRST_ROOM, np.int64)
+        progress = np.zeros(8, np.int64)
+        while self.match(work, memory, progress, events, ends, ids):
+            self._keep(events, ends, ids, int(progress[N_DONE]))
+            ids = np.empty(2 * len(ids), np.int64)
+        self._keep(events, ends, ids, int(progress[N_DONE]))
+        self.counts += work.counts
+        work.counts[:] = 0
+        scratches.give_back(work)
+
+    def memory(self, work: Work) -> Any:
+        """Whatever else a thread works with."""
+
+    def match(
+        self, work: Work, memory: Any, progress: np.ndarray, events: np.ndarray, ends: np.ndarray, ids: np.ndarray
+    ) -> bool:
+        """Match until no event is left, or until there is no room for an event's ids: then return True.
+
+        `events` are those done, `ends` where the ids of each end.
+        """
+        raise NotImplementedError
+
+    def _keep(self, events: np.ndarray, ends: np.ndarray, ids: np.ndarray, n_done: int) -> None:
+        """Hand out what was found."""
+        start = 0
+        for event, end in zip(events[:n_done].tolist(), ends[:n_done].tolist(), strict=True):
+            self.results[event] = ids[start:end]
+            start = end
+
+
+def largest_event(flat: FlatEvents) -> int:
+    """How many pairs the largest event has."""
+    return int(np.diff(flat.start).max(initial=0))
