@@ -35,7 +35,7 @@ elif [[ -z "$${python:-}" ]]; then \
 fi
 endef
 
-.PHONY: help env run test test-bounds check format bench bench-10m clean
+.PHONY: help env run test test-bounds check format bench bench-bool bench-10m clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/  make \1 \t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -64,8 +64,11 @@ format: env ## rewrite the code in the project's format
 	@$(IN_VENV) -m ruff check --fix .
 	@$(IN_VENV) -m ruff format .
 
-bench: env ## measure, with checked answers
+bench: env ## measure everything, with checked answers
 	@$(IN_VENV) -m benchmarks --plot build/benchmark.svg
+
+bench-bool: env ## measure the Boolean engine alone
+	@$(IN_VENV) -m benchmarks --engine boolean --json build/bench-bool.json
 
 bench-10m: env ## measure with ten million subscriptions (needs time and memory)
 	@$(IN_VENV) -m benchmarks --ten-million --json build/bench-10m.json

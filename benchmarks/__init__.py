@@ -1,8 +1,10 @@
 """How fast, how large, how steady: measured on seeded workloads, with the answers checked in the same run.
 
-    schema ─▶ workload ─▶ workbench ─▶ matching, threads, loading, updating ─▶ report ─▶ table, JSON, plot
+    schema ─▶ workload ─▶ workbench ─▶ matching, loading ───────────────┐
+                             │                  threads, updating ─────────┼─▶ report ─▶ table, JSON, markdown, plot
+    bool_workload ─▶ bool_workbench ─▶ bool_matching, _table, _loading ─┘
                              │              (the scenarios)
-                             └── answers: the loop over lxml's XPath, peer and oracle
+                             └── answers: the loops over lxml's XPath and over columns, peers and oracles
 
 `python -m benchmarks` runs every scenario but that of ten million subscriptions. A number that misses its
 floor (`floors`) is shown as such; an answer that is wrong ends the run with an error.

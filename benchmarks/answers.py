@@ -3,15 +3,19 @@
     for xpath in compiled:            lxml.etree.XPath, compiled once
         if xpath(tree): …             asked one after the other
 
+    low <= value <= high              every predicate of every Boolean subscription, by numpy
+
 Expressions of the workload start with `/`, so that the context node makes no difference to them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from lxml import etree
 
-__all__ = ["Checks", "WrongAnswerError", "XPathLoop"]
+from boolmatch.columns import Operator, PredicateColumns
+
+__all__ = ["Checks", "ColumnLoop", "WrongAnswerError", "XPathLoop"]
 
 
 class WrongAnswerError(Exception):
@@ -34,12 +38,12 @@ class Checks:
     """Counts the answers that were compared and refuses the first that differs."""
 
     def __init__(self) -> None:
-        self.n_documents = 0
+        self.n_answers = 0
 
     def equal(self, what: str, found: np.ndarray, expected: np.ndarray) -> None:
         if not np.array_equal(found, expected):
             raise WrongAnswerError(what, found, expected)
-        self.n_documents += 1
+        self.n_answers += 1
 
 
 class XPathLoop:
@@ -55,3 +59,23 @@ class XPathLoop:
         root = etree.fromstring(document)
         matched = [position for position, xpath in enumerate(self._xpaths) if xpath(root)]
         return np.array(matched, np.int64)
+
+
+class ColumnLoop:
+    """Every comparison of columns decided; a match is the position of a subscription. It knows numbers and ranges."""
+
+    def __init__(self, columns: PredicateColumns) -> None:
+        assert not np.isin(columns.operators, (Operator.NOT_EQUAL, Operator.LESS, Operator.GREATER)).any()
+        self._numbers = {name: number for number, name in enumerate(columns.names)}
+        self._attributes = columns.attributes
+        self._first = np.cumsum(columns.counts) - columns.counts
+        self._lows = np.where(columns.operators == Operator.LESS_EQUAL, -np.inf, columns.lows)
+        self._highs = np.where(columns.operators == Operator.GREATER_EQUAL, np.inf, columns.highs)
+
+    def match(self, event: Mapping[str, float]) -> np.ndarray:
+        values = np.full(len(self._numbers), np.nan)  # which no comparison is true of
+        for name, value in event.items():
+            values[self._numbers[name]] = value
+        met = values[self._attributes]
+        holds = (met >= self._lows) & (met <= self._highs)
+        return np.flatnonzero(np.logical_and.reduceat(holds, self._first))

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.answers import XPathLoop
 from benchmarks.floors import bound
-from benchmarks.measure import document_seconds, interleave, quiet, seconds
+from benchmarks.measure import interleave, quiet, seconds, timed
 from benchmarks.report import Row
 from benchmarks.workbench import Workbench, progress
 from xpathfilter import XPathIndex
@@ -84,10 +84,7 @@ def _beyond_parsing(bench: Workbench, index: XPathIndex, document: bytes) -> flo
     """Seconds of a document, less those with an index that holds nothing of use."""
     bare, documents = XPathIndex(), [document] * N_REPEATS
     bare.add("//nothing")
-    sides = {
-        "index": lambda: document_seconds(index.match, documents),
-        "bare": lambda: document_seconds(bare.match, documents),
-    }
+    sides = {"index": timed(index.match, documents), "bare": timed(bare.match, documents)}
     medians = interleave(sides, bench.sizes.n_rounds)
     return float(np.median(medians["index"]) - np.median(medians["bare"]))
 

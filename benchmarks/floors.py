@@ -14,7 +14,8 @@ BOUNDS: dict[tuple[str, int], float] = {
     ("times faster than delta", 100 * K): 10,
     ("times faster than delta", 1 * M): 40,
     ("times the cost of a tenth", 1 * M): 7,
-    ("throughput of 2 threads over 1", 100 * K): 1.6,
+    ("me-cp: throughput of 2 threads over 1", 100 * K): 1.6,
+    ("speed of 2 threads over 1", 100 * K): 1.5,
     ("speed of 2 threads over 1", 1 * M): 1.5,
     ("subscriptions loaded a second", 1 * M): 100_000,
     ("subscriptions merged a second", 1 * M): 100_000,
@@ -23,6 +24,18 @@ BOUNDS: dict[tuple[str, int], float] = {
     ("ms of 99% of updates", 1 * M): 5,
     ("ms that updates pause a matcher", 1 * M): 10,
     ("GiB at the peak", 10 * M): 16,
+    ("dense, auto: times faster than scan", 1 * M): 20,
+    ("ads, auto: times faster than scan", 1 * M): 150,
+    ("sparse, auto: times faster than scan", 1 * M): 100,
+    ("near-miss, auto: times faster than scan", 1 * M): 5,
+    ("wide, auto: times faster than scan", 1 * M): 5,
+    ("zipf, auto: times faster than scan", 1 * M): 5,
+    ("apcm, a-pcm: times faster than scan", 1 * M): 60,
+    ("dense: throughput of 2 threads over 1", 1 * M): 1.6,
+    ("Boolean subscriptions loaded a second from columns", 1 * M): 500_000,
+    ("Boolean subscriptions loaded a second from texts", 1 * M): 100_000,
+    ("bytes a Boolean subscription", 1 * M): 200,
+    ("filing of pst-bloom in those of pst-hash", 1 * M): 1 / 3,
 }
 
 

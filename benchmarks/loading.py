@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from benchmarks.floors import bound
-from benchmarks.measure import document_seconds, interleave, peak_bytes, quiet
+from benchmarks.measure import interleave, peak_bytes, quiet, timed
 from benchmarks.report import COST, Row
 from benchmarks.workbench import Load, Workbench, progress
 from xpathfilter import XPathIndex
@@ -39,7 +39,7 @@ def ten_million(bench: Workbench) -> list[Row]:
         _generate(path, n)
         loaded = _load_chunks(path, n)
         _check_chunks(bench, loaded, path, n)
-    medians = interleave({"match": lambda: document_seconds(loaded.index.match, bench.documents)}, 3)
+    medians = interleave({"match": timed(loaded.index.match, bench.documents)}, 3)
     return [
         *_load_rows("ten-million", loaded),
         Row("ten-million", "suffix", n, float(medians["match"].mean()) * 1e3, COST),

@@ -1,8 +1,4 @@
-"""What one document costs on one thread: against a loop over lxml, against delta, and as subscriptions grow.
-
-quick side    d0 d1 d2 d3 d4 d5 d6 …     all documents, so that none is in its caches from the last round
-slow side     d0       d3       d6       some of them; only these are compared
-"""
+"""What one document costs on one thread: against a loop over lxml, against delta, and as subscriptions grow."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,8 +6,8 @@ import numpy as np
 
 from benchmarks.answers import XPathLoop
 from benchmarks.floors import bound
-from benchmarks.measure import document_seconds, interleave
-from benchmarks.report import COST, Row
+from benchmarks.measure import compare, interleave, timed
+from benchmarks.report import COST, Row, ratio
 from benchmarks.workbench import Workbench, progress
 
 __all__ = ["growth", "versus_delta", "versus_loop"]
@@ -36,7 +32,7 @@ def _versus_loop(bench: Workbench, n: int) -> list[Row]:
     index_seconds, loop_seconds = _compare(bench, load.index.match, loop.match, chosen)
     return [
         Row("loop", "loop over lxml's XPath", n, loop_seconds * 1e3, COST),
-        _ratio("loop", "times faster than the loop", n, loop_seconds / index_seconds),
+        ratio("loop", "times faster than the loop", n, loop_seconds / index_seconds),
     ]
 
 
@@ -57,7 +53,7 @@ def _versus_delta(bench: Workbench, n: int) -> list[Row]:
     suffix_seconds, delta_seconds = _compare(bench, suffix.index.match, delta.index.match, chosen)
     return [
         Row("delta", "delta", n, delta_seconds * 1e3, COST),
-        _ratio("delta", "times faster than delta", n, delta_seconds / suffix_seconds),
+        ratio("delta", "times faster than delta", n, delta_seconds / suffix_seconds),
     ]
 
 
@@ -68,7 +64,7 @@ def growth(bench: Workbench) -> list[Row]:
     progress(f"growth from {sizes[0]:,} to {sizes[-1]:,} subscriptions")
     for n, load in loads.items():
         bench.check_sample(load, n, n_documents=5)
-    sides = {str(n): _timed(load.index.match, bench.documents) for n, load in loads.items()}
+    sides = {str(n): timed(load.index.match, bench.documents) for n, load in loads.items()}
     medians = interleave(sides, bench.sizes.n_rounds)
     milliseconds = {n: float(medians[str(n)].mean()) * 1e3 for n in sizes}
     what, largest = "times the cost of a tenth", bench.sizes.million
@@ -91,15 +87,4 @@ def _compare(
     chosen: Sequence[int],
 ) -> tuple[float, float]:
     """Mean seconds of the chosen documents on both sides."""
-    few = [bench.documents[position] for position in chosen]
-    sides = {"quick": _timed(quick, bench.documents), "slow": _timed(slow, few)}
-    medians = interleave(sides, min(3, bench.sizes.n_rounds))
-    return float(medians["quick"][chosen].mean()), float(medians["slow"].mean())
-
-
-def _timed(match: Callable[[bytes], np.ndarray], documents: Sequence[bytes]) -> Callable[[], list[float]]:
-    return lambda: document_seconds(match, documents)
-
-
-def _ratio(scenario: str, what: str, n: int, ratio: float) -> Row:
-    return Row(scenario, what, n, ratio, "×", at_least=bound(what, n))
+    return compare(quick, slow, bench.documents, chosen, min(3, bench.sizes.n_rounds))

@@ -18,10 +18,13 @@ import lxml.etree
 import numba
 import numpy as np
 
-__all__ = ["COST", "Row", "machine", "number", "table", "write_json"]
+from benchmarks.floors import bound
+
+__all__ = ["COST", "EVENT_COST", "Row", "machine", "number", "ratio", "table", "write_json"]
 
 COST = "ms a document"
 """The unit of the rows that the plot is drawn from."""
+EVENT_COST = "µs an event"
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class Row:
         return "" if self.at_most is None else f"≤ {number(self.at_most)}"
 
 
+def ratio(scenario: str, what: str, n: int, measured: float) -> Row:
+    """How many times as fast, held against its floor if there is one for `n` subscriptions."""
+    return Row(scenario, what, n, measured, "×", at_least=bound(what, n))
+
+
 def table(rows: Sequence[Row]) -> str:
     """The rows in aligned columns."""
     head = ("scenario", "what", "subscriptions", "measured", "", "floor", "")
@@ -76,7 +84,7 @@ def number(value: float) -> str:
     """Three digits that count; more only before the point."""
     if value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:.3g}" if value >= 1e-3 or value <= 0 else "< 0.001"
 
 
 def machine() -> dict[str, Any]:

@@ -1,23 +1,30 @@
-"""What a second thread is worth: for documents that queue, and for one large document that waits.
+"""What a second thread is worth: for documents or events that queue, and for one large document that waits.
 
-A control runs beside both: hashing of bytes, which shares nothing between threads. Where it does not come near
+A control runs beside them: hashing of bytes, which shares nothing between threads. Where it does not come near
 2, the machine had no second core to give, and the other ratios say little.
 """
 
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
-from benchmarks.floors import bound
+import numpy as np
+
+from benchmarks.answers import Checks
+from benchmarks.bool_workbench import BooleanWorkbench
 from benchmarks.measure import interleave, seconds
-from benchmarks.report import Row
+from benchmarks.report import Row, ratio
 from benchmarks.workbench import Workbench, progress
-from xpathfilter import DocumentError, XPathIndex
 
-__all__ = ["latency", "throughput"]
+__all__ = ["event_throughput", "latency", "throughput"]
 
 QUEUE_PASSES = 4
 HASHED = [bytes(20_000_000)] * 4
+
+Match = Callable[..., Sequence[Any]]
+"""Matches a queue with as many `threads`."""
 
 
 def throughput(bench: Workbench) -> list[Row]:
@@ -25,14 +32,23 @@ def throughput(bench: Workbench) -> list[Row]:
     n = bench.sizes.many
     index, queue = bench.load(n).index, bench.documents * QUEUE_PASSES
     progress(f"queue of {len(queue)} documents, one and two threads, {n:,} subscriptions")
-    _check(bench, index, queue, "me-cp")
-    one, two, control = _one_and_two(bench, index, queue, "me-cp", "threads", n)
-    return [
-        Row("threads", "me-cp, 1 thread", n, len(queue) / one, "documents/s"),
-        Row("threads", "me-cp, 2 threads", n, len(queue) / two, "documents/s"),
-        _ratio("threads", "throughput of 2 threads over 1", n, one / two),
-        control,
-    ]
+    match = partial(index.match_many, queue, mode="me-cp")
+    _check(bench.checks, "document", match, [index.match(document) for document in queue])
+    one, two, control = _one_and_two("threads", match, n, bench.sizes.n_rounds)
+    return [*_throughput_rows("threads", "me-cp", n, len(queue) / one, len(queue) / two, "documents/s"), control]
+
+
+def event_throughput(bench: BooleanWorkbench) -> list[Row]:
+    """Events in a queue; every answer compared with that of `match`."""
+    n, workload = bench.sizes.million, "dense"
+    load, queue = bench.load(workload, n), bench.events(workload)
+    progress(f"queue of {len(queue)} events, one and two threads, {n:,} subscriptions")
+    match, expected = partial(load.index.match_many, queue), [load.index.match(event) for event in queue]
+    bench.check_columns(workload, load, queue, expected)
+    bench.settle(load, [queue])
+    _check(bench.checks, "event", match, expected)
+    one, two, control = _one_and_two("bool-threads", match, n, bench.sizes.n_rounds)
+    return [*_throughput_rows("bool-threads", workload, n, len(queue) / one, len(queue) / two, "events/s"), control]
 
 
 def latency(bench: Workbench) -> list[Row]:
@@ -41,50 +57,52 @@ def latency(bench: Workbench) -> list[Row]:
 
 
 def _latency(bench: Workbench, n: int) -> list[Row]:
-    index, alone = bench.load(n).index, [bench.large_document]
-    n_elements = bench.large_document.count(b"</")
+    index, document = bench.load(n).index, bench.large_document
+    n_elements = document.count(b"</")
     progress(f"one document of {n_elements:,} elements, one and two threads, {n:,} subscriptions")
-    _check(bench, index, alone, "se-cp")
-    one, two, control = _one_and_two(bench, index, alone, "se-cp", "latency", n)
+    match = partial(index.match_many, [document], mode="se-cp")
+    _check(bench.checks, "document", match, [index.match(document)])
+    one, two, control = _one_and_two("latency", match, n, bench.sizes.n_rounds)
     what = f"{n_elements:,} elements, se-cp"
     return [
         Row("latency", f"{what}, 1 thread", n, one * 1e3, "ms"),
         Row("latency", f"{what}, 2 threads", n, two * 1e3, "ms"),
-        _ratio("latency", "speed of 2 threads over 1", n, one / two),
+        ratio("latency", "speed of 2 threads over 1", n, one / two),
         control,
     ]
 
 
-def _ratio(scenario: str, what: str, n: int, ratio: float) -> Row:
-    return Row(scenario, what, n, ratio, "×", at_least=bound(what, n))
+def _throughput_rows(scenario: str, what: str, n: int, one: float, two: float, unit: str) -> list[Row]:
+    """How much goes through with one thread and with two."""
+    return [
+        Row(scenario, f"{what}, 1 thread", n, one, unit),
+        Row(scenario, f"{what}, 2 threads", n, two, unit),
+        ratio(scenario, f"{what}: throughput of 2 threads over 1", n, two / one),
+    ]
 
 
-def _check(bench: Workbench, index: XPathIndex, documents: Sequence[bytes], mode: str) -> None:
-    expected = [index.match(document) for document in documents]
+def _check(checks: Checks, item: str, match: Match, expected: Sequence[np.ndarray]) -> None:
     for threads in (1, 2):
-        for position, found in enumerate(index.match_many(documents, mode=mode, threads=threads)):
-            if isinstance(found, DocumentError):
+        for position, found in enumerate(match(threads=threads)):
+            if isinstance(found, Exception):
                 raise found
-            what = f"document {position}, {mode} with {threads} threads and match"
-            bench.checks.equal(what, found, expected[position])
+            checks.equal(f"{item} {position} with {threads} threads and match", found, expected[position])
 
 
-def _one_and_two(
-    bench: Workbench, index: XPathIndex, documents: Sequence[bytes], mode: str, scenario: str, n: int
-) -> tuple[float, float, Row]:
+def _one_and_two(scenario: str, match: Match, n: int, n_rounds: int) -> tuple[float, float, Row]:
     """Seconds with one thread and with two, and what the control made of two meanwhile."""
-    sides = {f"match {threads}": _matching(index, documents, mode, threads) for threads in (1, 2)}
+    sides = {f"match {threads}": _timed(partial(match, threads=threads)) for threads in (1, 2)}
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(2) as two:
-        sides |= {"hash 1": _hashing(one), "hash 2": _hashing(two)}
-        medians = interleave(sides, 2 * bench.sizes.n_rounds + 1)
+        sides |= {"hash 1": _timed(partial(_hash, one)), "hash 2": _timed(partial(_hash, two))}
+        medians = interleave(sides, 2 * n_rounds + 1)
     first, second, hash_first, hash_second = (float(medians[name][0]) for name in sides)
     control = Row(scenario, "control: hashing, 2 threads over 1", n, hash_first / hash_second, "×")
     return first, second, control
 
 
-def _matching(index: XPathIndex, documents: Sequence[bytes], mode: str, threads: int) -> Callable[[], list[float]]:
-    return lambda: [seconds(lambda: index.match_many(documents, mode=mode, threads=threads))]
+def _timed(action: Callable[[], Any]) -> Callable[[], list[float]]:
+    return lambda: [seconds(action)]
 
 
-def _hashing(pool: ThreadPoolExecutor) -> Callable[[], list[float]]:
-    return lambda: [seconds(lambda: list(pool.map(hashlib.sha256, HASHED)))]
+def _hash(pool: ThreadPoolExecutor) -> list[Any]:
+    return list(pool.map(hashlib.sha256, HASHED))

@@ -14,22 +14,26 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.answers import Checks, XPathLoop
-from benchmarks.measure import quiet
+from benchmarks.measure import quiet, spread
 from benchmarks.workload import LARGE, DocumentShape, documents, expressions
+from boolmatch import BooleanIndex
+from boolmatch.columns import PredicateColumns
 from xpathfilter import XPathIndex, warm_up
 
-__all__ = ["QUICK", "STANDARD", "Load", "Sizes", "Workbench", "progress"]
+__all__ = ["QUICK", "STANDARD", "Load", "Sizes", "Workbench", "load_into", "progress"]
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many subscriptions, documents and repetitions a run takes."""
+    """How many subscriptions, documents, events and repetitions a run takes."""
 
     compared: tuple[int, ...] = (1_000, 10_000, 100_000)
     many: int = 100_000
     million: int = 1_000_000
     ten_million: int = 10_000_000
     n_documents: int = 100
+    n_events: int = 2_048
+    n_scanned: int = 256
     large: DocumentShape = LARGE
     n_rounds: int = 7
     n_updates: int = 5_000
@@ -45,6 +49,8 @@ QUICK = Sizes(
     million=1_000,
     ten_million=3_000,
     n_documents=8,
+    n_events=128,
+    n_scanned=64,
     large=DocumentShape(repeats=10, enough=400),
     n_rounds=2,
     n_updates=50,
@@ -56,15 +62,15 @@ QUICK = Sizes(
 
 @dataclass(frozen=True)
 class Load:
-    """A loaded index: `ids` has the id of each expression, ascending."""
+    """A loaded index: `ids` has the id of each subscription, ascending."""
 
-    index: XPathIndex
+    index: XPathIndex | BooleanIndex
     ids: np.ndarray
     seconds: float
     merged_seconds: float
 
     def positions(self, matched: np.ndarray) -> np.ndarray:
-        """The places, among the expressions, of the ids that a match returned."""
+        """The places, among the subscriptions, of the ids that a match returned."""
         return np.searchsorted(self.ids, matched)
 
 
@@ -88,14 +94,14 @@ class Workbench:
 
     def some_documents(self, n: int) -> list[int]:
         """The positions of `n` documents, spread over all."""
-        return sorted({round(place) for place in np.linspace(0, len(self.documents) - 1, n)})
+        return spread(n, len(self.documents))
 
     def load(self, n: int, algorithm: str = "suffix") -> Load:
         """The index of the first `n` expressions, loaded in one call the first time it is asked for."""
         if (n, algorithm) not in self._loads:
             texts = self.expressions(n)
             progress(f"loading {n:,} subscriptions, {algorithm}")
-            self._loads[n, algorithm] = _load(texts, algorithm)
+            self._loads[n, algorithm] = load_into(XPathIndex(algorithm=algorithm), texts)
         return self._loads[n, algorithm]
 
     def check_sample(self, load: Load, n: int, n_documents: int) -> None:
@@ -113,11 +119,11 @@ class Workbench:
             self.checks.equal(what, found, sample[loop.match(document)])
 
 
-def _load(texts: list[str], algorithm: str) -> Load:
-    index = XPathIndex(algorithm=algorithm)
+def load_into(index: XPathIndex | BooleanIndex, subscriptions: list[str] | PredicateColumns) -> Load:
+    """Load all in one call, timed."""
     with quiet():
         start = perf_counter()
-        ids = index.add_many(texts)
+        ids = index.add_many(subscriptions)
         loaded = perf_counter()
         index.wait_until_merged()
         merged = perf_counter()

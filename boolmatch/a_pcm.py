@@ -5,7 +5,7 @@
     root 1111 ─┬─ price [1, 20] 0110 ─── qty [4, 4] 0010        walk: the nodes that some event reaches, and which
                └─ day [3, 3]    1000                            scan: their conjunctions, each the AND of its words
                                                                       │
-                 conjunctions × events, turned by 64 × 64 ──▶ of each event: what holds ──▶ ids
+                      targets × events, sorted by target, turned by 64 × 64 bits ──▶ of each event: ids, ascending
 
 Adaptive parallel compressed matching (M. Sadoghi and H.-A. Jacobsen, ICDE 2014). As in the paper, each distinct
 predicate is decided once (`predicate_words`), events are reordered by similarity (`event_clusters`), the walk first
@@ -30,7 +30,7 @@ from boolmatch.coded_event import load_event, unload_event, with_room
 from boolmatch.conjunctions import Conjunctions
 from boolmatch.event_clusters import cluster_events, encode_events, new_coded_events
 from boolmatch.flat_events import FlatEvents
-from boolmatch.matching import N_CLUSTERS, N_COMPRESSED, N_EVENTS, N_FOUND, N_LOOKED_AT, Work, accept, check
+from boolmatch.matching import N_CLUSTERS, N_COMPRESSED, N_EVENTS, N_LOOKED_AT, Work, accept_target, check
 from boolmatch.predicate_words import (
     N_PRESENT,
     Words,
@@ -45,7 +45,7 @@ from boolmatch.predicate_words import (
 from boolmatch.runs import N_DONE, Run, largest_event
 from boolmatch.selectivity import Profile
 from sievecore.atomics import fetch_add
-from sievecore.bits import lowest_bit
+from sievecore.bits import lowest_bit, prefetch
 from sievecore.jit import kernel
 from sievecore.result_bits import NO_ROOM, write_ids
 from sievecore.snapshots import Layer
@@ -53,6 +53,11 @@ from sievecore.snapshots import Layer
 __all__ = ["APCMFiling", "a_pcm_scratch_size", "build_a_pcm", "match_by_clusters"]
 
 WORD = 64
+FLAGGED = np.uint64(1 << 32)  # what is found is a target, or this and a conjunction
+AHEAD = 4  # nodes
+LINE, MOST_LINES = 16, 16  # numbers in a line of the cache
+DIGIT_BITS = np.uint64(11)
+N_DIGITS = 1 << 11
 CHUNK = 8  # lone events that a thread takes at a time
 
 
@@ -84,8 +89,11 @@ class Memory(NamedTuple):
     words: Words
     reached: np.ndarray  # nodes
     reaching: np.ndarray  # the events that reach each
-    found: np.ndarray  # conjunctions
-    holding: np.ndarray  # the events that each holds for; and after turning, of each event what holds
+    found: np.ndarray  # targets, or conjunctions with flags
+    holding: np.ndarray  # the events that want each; and after turning, of each event what it wants
+    found_too: np.ndarray
+    holding_too: np.ndarray
+    digit_start: np.ndarray
 
 
 def build_a_pcm(table: Conjunctions, profile: Profile) -> APCMFiling:
@@ -100,7 +108,7 @@ def a_pcm_scratch_size(filing: Any) -> int:
 
 def _scratch_sizes(filing: Any) -> list[int]:
     n_nodes, n_found = len(filing.nodes), len(filing.entries) + WORD
-    return [n_nodes, n_nodes, n_nodes, n_found, n_found, words_size(filing)]
+    return [n_nodes, n_nodes, n_nodes, n_found, n_found, n_found, n_found, N_DIGITS + 1, words_size(filing)]
 
 
 def match_by_clusters(layer: Layer[Any], flat: FlatEvents, n_threads: int) -> list[np.ndarray]:
@@ -127,10 +135,14 @@ class _ClusteredRun(Run):
     def memory(self, work: Work) -> Memory:
         """Slices of the scratch; `find_by_be_tree` uses the first one."""
         sizes = _scratch_sizes(self.layer.segment.filing)
-        _, reached, reaching, found, holding, rest = np.split(work.scratch, np.cumsum(sizes[:-1]))
+        _, reached, reaching, found, holding, found_too, holding_too, digits, rest = np.split(
+            work.scratch, np.cumsum(sizes[:-1])
+        )
         n_values = WORD * largest_event(self.flat)
         words = words_in(rest, self.layer.segment.filing, n_values)
-        return Memory(words, reached.view(np.int64), reaching, found.view(np.int64), holding)
+        return Memory(
+            words, reached.view(np.int64), reaching, found, holding, found_too, holding_too, digits.view(np.int64)
+        )
 
     def match(
         self, work: Work, memory: Memory, progress: np.ndarray, events: np.ndarray, ends: np.ndarray, ids: np.ndarray
@@ -151,7 +163,7 @@ class _ClusteredRun(Run):
         return more
 
 
-# Cells of `progress` after the first: the place at hand, where the cluster starts and ends, what was found for it.
+# Cells of `progress` after the first: the place at hand, where the cluster starts and ends, how much was found.
 PLACE, START, END, N_HELD = range(1, 5)
 
 
@@ -166,14 +178,17 @@ def match_clusters(
             filing, filed, coded, clusters, memory, work, next_cluster, progress
         ):
             return False
-        place = progress[PLACE]
-        load_event(filed.spaces, flat, clusters.order[place], work.event)
-        if progress[START] < clusters.first_alone[0]:
-            _accept_held(filed, work, flat, memory, place - progress[START], progress[N_HELD])
+        place, n_held = progress[PLACE], progress[N_HELD]
+        if progress[START] >= clusters.first_alone[0] or (n_held and memory.found[n_held - 1] >= len(filed.ids)):
+            load_event(filed.spaces, flat, clusters.order[place], work.event)
+            if progress[START] < clusters.first_alone[0]:
+                _accept_held(filed, work, flat, memory, place - progress[START], n_held)
+            else:
+                find_by_be_tree(filing, filed, work, flat)
+            unload_event(work.event)
+            end = write_ids(work.bits, alive, filed.ids, ids, end)
         else:
-            find_by_be_tree(filing, filed, work, flat)
-        unload_event(work.event)
-        end = write_ids(work.bits, alive, filed.ids, ids, end)
+            end = _write_held(filed, work, memory, place - progress[START], n_held, alive, ids, end)
         if end == NO_ROOM:
             return True
         work.counts[N_EVENTS] += 1
@@ -188,15 +203,17 @@ def _take_cluster(filing, filed, coded, clusters, memory, work, next_cluster, pr
     cluster = fetch_add(next_cluster, 0, 1)
     if cluster >= len(clusters.start) - 1:
         return False
-    first, end = clusters.start[cluster], min(clusters.start[cluster + 1], len(clusters.order))
+    first, end = clusters.start[cluster], clusters.start[cluster + 1]
     progress[PLACE] = progress[START] = first
     progress[END] = end
     if first < clusters.first_alone[0]:
         load_words(filing, memory.words, coded, clusters.order, first, end)
         n_reached = _reach(filing, memory)
-        progress[N_HELD] = _scan(filing, filed.table, memory, work, n_reached)
-        _turn(memory, progress[N_HELD])
+        n_held = _scan(filing, filed, memory, work, n_reached)
         unload_words(filing, memory.words)
+        _sort(memory, n_held)
+        _turn(memory, n_held)
+        progress[N_HELD] = n_held
         work.counts[N_COMPRESSED] += end - first
         work.counts[N_CLUSTERS] += 1
     return True
@@ -246,23 +263,77 @@ def _reach_partitions(filing, memory, node, events, n_reached):
 
 
 @kernel
-def _scan(filing, table, memory, work, n_reached):
-    """Decide the conjunctions of all nodes that were reached; return how many hold for some event."""
+def _scan(filing, filed, memory, work, n_reached):
+    """Decide the conjunctions of all nodes that were reached, and note whom those that hold for some event are for.
+
+    Return how many that are. A conjunction with flags, which is to be decided again, is noted itself.
+    """
+    table, n_plain = filed.table, filed.table.n_plain[0]
     n_held, n_looked_at = 0, 0
     for at in range(n_reached):
+        _ask_for_nodes(filing, table, memory, at, n_reached)
         node = filing.nodes[memory.reached[at]]
         n_looked_at += node.n_entries
-        for entry in range(node.entries, node.entries + node.n_entries):
+        for entry in range(np.uint32(node.entries), np.uint32(node.entries + node.n_entries)):
             conjunction = np.uint32(filing.entries[entry])
             events = memory.reaching[at]
-            for position in range(table.start[conjunction], table.start[conjunction + np.uint32(1)]):
+            last = np.uint32(table.start[np.uint32(conjunction + np.uint32(1))])
+            for position in range(np.uint32(table.start[conjunction]), last):
                 events &= predicate_word(filing, table, memory.words, position)
                 if events == 0:
                     break
-            memory.found[n_held], memory.holding[n_held] = conjunction, events
-            n_held += events != 0
+            if events != 0:
+                target = np.uint64(filed.targets.targets[conjunction])
+                memory.found[n_held] = target if conjunction < n_plain else FLAGGED + np.uint64(conjunction)
+                memory.holding[n_held] = events
+                n_held += 1
     work.counts[N_LOOKED_AT] += n_looked_at
     return n_held
+
+
+@kernel
+def _ask_for_nodes(filing, table, memory, at, n_reached):
+    """Ask the cache for what is needed to scan the nodes ahead, one step of the way earlier than the next."""
+    if at + 4 * AHEAD < n_reached:
+        prefetch(filing.nodes, memory.reached[at + 4 * AHEAD])
+    if at + 3 * AHEAD < n_reached:
+        prefetch(filing.entries, np.int64(filing.nodes[memory.reached[at + 3 * AHEAD]].entries))
+    if at + 2 * AHEAD < n_reached and filing.nodes[memory.reached[at + 2 * AHEAD]].n_entries:
+        entry = filing.nodes[memory.reached[at + 2 * AHEAD]].entries
+        prefetch(table.start, np.int64(filing.entries[entry]))
+    if at + AHEAD < n_reached and filing.nodes[memory.reached[at + AHEAD]].n_entries:
+        node = filing.nodes[memory.reached[at + AHEAD]]
+        position = np.int64(table.start[filing.entries[node.entries]])
+        for line in range(min(node.n_entries // 2 + 1, MOST_LINES)):
+            prefetch(filing.numbers, position + line * LINE)
+
+
+@kernel
+def _sort(memory, n_held):
+    """Sort what was found, by two digits at a time, as many as the largest has."""
+    largest, shift = np.uint64(0), np.uint64(0)
+    for i in range(n_held):
+        largest |= memory.found[i]
+    while largest >> shift:
+        _sort_by_digit(memory.found, memory.holding, memory.found_too, memory.holding_too, n_held, shift, memory)
+        shift += DIGIT_BITS
+        _sort_by_digit(memory.found_too, memory.holding_too, memory.found, memory.holding, n_held, shift, memory)
+        shift += DIGIT_BITS
+
+
+@kernel
+def _sort_by_digit(found, holding, to_found, to_holding, n_held, shift, memory):
+    start, mask = memory.digit_start, np.uint64(N_DIGITS - 1)
+    start[:] = 0
+    for i in range(n_held):
+        start[((found[i] >> shift) & mask) + np.uint64(1)] += 1
+    for digit in range(N_DIGITS):
+        start[digit + 1] += start[digit]
+    for i in range(n_held):
+        digit = (found[i] >> shift) & mask
+        place = np.uint64(start[digit])
+        to_found[place], to_holding[place] = found[i], holding[i]
+        start[digit] += 1
 
 
 @kernel
@@ -284,16 +355,32 @@ def _turn(memory, n_held):
 
 
 @kernel
+def _write_held(filed, work, memory, event, n_held, alive, ids, end):
+    """Write the ids for an event of the cluster, if all targets are slots; return the end, or NO_ROOM."""
+    before, in_a_row = np.int64(-1), filed.ids[-1] - filed.ids[0] == len(filed.ids) - 1  # then they need not be read
+    for first in range(0, n_held, WORD):
+        row = memory.holding[first + event]
+        if end + WORD > len(ids):
+            return NO_ROOM
+        while row:
+            slot = np.int64(memory.found[first + np.int64(lowest_bit(row))])
+            row &= row - np.uint64(1)
+            if slot != before and alive[slot >> 6] >> np.uint64(slot & 63) & np.uint64(1):
+                ids[end] = filed.ids[0] + slot if in_a_row else filed.ids[slot]
+                end += 1
+            before = slot
+    return end
+
+
+@kernel
 def _accept_held(filed, work, flat, memory, event, n_held):
-    """Mark who wants what holds for an event of the cluster."""
-    n_plain = filed.table.n_plain[0]
+    """Mark who wants what holds for the loaded event of the cluster."""
     for first in range(0, n_held, WORD):
         row = memory.holding[first + event]
         while row:
-            conjunction = memory.found[first + np.int64(lowest_bit(row))]
+            found = memory.found[first + np.int64(lowest_bit(row))]
             row &= row - np.uint64(1)
-            if conjunction < n_plain:
-                work.counts[N_FOUND] += 1
-                accept(filed, work, flat, conjunction)
+            if found < FLAGGED:
+                accept_target(filed, work, flat, np.int64(found))
             else:
-                check(filed, work, flat, conjunction)
+                check(filed, work, flat, np.int64(found - FLAGGED))

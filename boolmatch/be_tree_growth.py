@@ -90,12 +90,17 @@ class BETree:
         self.table, self.profile = table, profile
         n_conjunctions, n_attributes = table.n_conjunctions, len(profile.n_codes)
         self.growth = Growth(
-            np.array([0, NONE, NONE, max_size]),
-            np.zeros(FIRST_ROOM, NODE),
-            new_slots(FIRST_ROOM),
-            *(np.full(n_conjunctions, NONE, np.int32) for _ in range(3)),
-            *(np.zeros(n_attributes, np.int32) for _ in range(4)),
-            np.zeros(n_attributes, np.float64),
+            state=np.array([0, NONE, NONE, max_size]),
+            nodes=np.zeros(FIRST_ROOM, NODE),
+            slots=new_slots(FIRST_ROOM),
+            home=np.full(n_conjunctions, NONE, np.int32),
+            next=np.full(n_conjunctions, NONE, np.int32),
+            previous=np.full(n_conjunctions, NONE, np.int32),
+            used=np.zeros(n_attributes, np.int32),
+            popularity=np.zeros(n_attributes, np.int32),
+            votes=np.zeros(n_attributes, np.int32),
+            touched=np.zeros(n_attributes, np.int32),
+            savings=np.zeros(n_attributes, np.float64),
         )
         _new_node(self.growth, NONE, NONE, 0, 0)
 

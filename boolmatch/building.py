@@ -164,7 +164,7 @@ def _targets(batch: Batch, number: np.ndarray, n_conjunctions: int) -> tuple[np.
     if (np.diff(ids) <= 0).any():
         ids = np.sort(ids)
     links = batch.links
-    slots = np.searchsorted(ids, links["subscription_id"]).astype(np.int32)
+    slots = _slots(ids, links)
     items = np.where(links["program"] >= 0, ~links["program"], slots).astype(np.int32)
     program_slots = np.empty(len(batch.leaf_lengths), np.int32)
     decided = links["program"] >= 0
@@ -173,6 +173,15 @@ def _targets(batch: Batch, number: np.ndarray, n_conjunctions: int) -> tuple[np.
     targets, shared_start, shared = _share(wanted, items, n_conjunctions, len(ids))
     program_start = offsets(batch.program_lengths)
     return ids, Targets(targets, shared_start, shared, program_start, batch.program, program_slots)
+
+
+@builder
+def _slots(ids, links):
+    """The slot of each link's subscription; np.searchsorted would keep the GIL."""
+    slots = np.empty(len(links), np.int32)
+    for i in range(len(links)):
+        slots[i] = np.searchsorted(ids, links[i].subscription_id)
+    return slots
 
 
 @builder

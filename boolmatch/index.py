@@ -30,6 +30,7 @@ from boolmatch.explanation import Explanation, explain
 from boolmatch.expression import Within, XPathAtom
 from boolmatch.files import load_segment, save_segment
 from boolmatch.flat_events import FlatEvents
+from boolmatch.matching import COUNT_NAMES, N_COUNTS
 from boolmatch.names import AttributeNames, Subject, XPathKey
 from boolmatch.normal_form import AllOf, AnyOf, Formula, NormalForm, normalize
 from boolmatch.parser import parse
@@ -203,13 +204,19 @@ class BooleanIndex:
         return self._watch.algorithm_for(n_conjunctions) if self.algorithm == AUTO else self.algorithm
 
     def stats(self) -> dict[str, Any]:
-        """Counts and sizes: subscriptions, segments and their algorithms, bytes of index arrays, what auto has seen."""
+        """Counts and sizes: subscriptions, segments and their algorithms, bytes of index arrays, what auto has seen.
+
+        The counts say what matching has done since these segments were built: events, candidates looked at, decided
+        and found to hold, and of events that were matched together how many, in how many clusters.
+        """
         layers = self._overlay.snapshot.layers
+        counts = np.sum([np.zeros(N_COUNTS, np.int64), *(layer.segment.counts for layer in layers)], axis=0)
         return {
             "algorithm": self.algorithm,
             "auto": self._watch.facts() if self.algorithm == AUTO else None,
             "subscriptions": len(self._overlay.snapshot),
             "segments": [layer.segment.facts() | {"alive": layer.n_alive} for layer in layers],
+            "counts": dict(zip(COUNT_NAMES, counts.tolist(), strict=True)),
             "bytes": sum(layer.segment.n_bytes + layer.alive.nbytes for layer in layers),
         }
 

@@ -20,6 +20,7 @@ from sievecore.result_bits import ResultBits, mark, new_result_bits
 from sievecore.tables import columns
 
 __all__ = [
+    "COUNT_NAMES",
     "N_CHECKED",
     "N_CLUSTERS",
     "N_COMPRESSED",
@@ -29,7 +30,7 @@ __all__ = [
     "N_LOOKED_AT",
     "Filed",
     "Work",
-    "accept",
+    "accept_target",
     "check",
     "decide",
     "new_work",
@@ -40,6 +41,7 @@ __all__ = [
 # that were matched together: how many, and in how many clusters.
 N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND, N_COMPRESSED, N_CLUSTERS = range(6)
 N_COUNTS = 6
+COUNT_NAMES = ("events", "looked_at", "checked", "found", "compressed", "clusters")
 
 WINDOW = 32
 LINE_PREDICATES = 4
@@ -119,7 +121,7 @@ def decide(filed, work, flat, n_waiting, n_known):
             found = all_hold(table, conjunction, work.event, flat)
         if found:
             n_found += 1
-            accept(filed, work, flat, conjunction)
+            _accept(filed, work, flat, conjunction)
     work.counts[N_CHECKED] += n_waiting
     work.counts[N_FOUND] += n_found
 
@@ -130,14 +132,18 @@ def check(filed, work, flat, conjunction):
     work.counts[N_CHECKED] += 1
     if all_hold(filed.table, conjunction, work.event, flat):
         work.counts[N_FOUND] += 1
-        accept(filed, work, flat, conjunction)
+        _accept(filed, work, flat, conjunction)
 
 
 @kernel
-def accept(filed, work, flat, conjunction):
-    """Mark who wants a conjunction that holds."""
+def _accept(filed, work, flat, conjunction):
+    accept_target(filed, work, flat, np.int64(filed.targets.targets[conjunction]))
+
+
+@kernel
+def accept_target(filed, work, flat, target):
+    """Mark the slot, or all the slots of a shared list."""
     targets, n_slots = filed.targets, len(filed.ids)
-    target = np.int64(targets.targets[conjunction])
     if target < n_slots:
         mark(work.bits, target)
         return

@@ -222,7 +222,7 @@ def predicate_word(filing, table, words, position):
     """The events that satisfy a predicate of the table, or may do so if it has a flag."""
     number = filing.numbers[position]
     if number != ASK:
-        return words.words[number]
+        return words.words[np.uint32(number)]
     predicate = table.predicates[position]
     attribute = predicate.attribute & ATTRIBUTE_MASK
     if predicate.high == ABSENT:

@@ -10,10 +10,11 @@ import numpy as np
 from boolmatch.batches import LINK, NO_PROGRAM, Batch
 from boolmatch.conjunctions import Conjunctions
 from boolmatch.matching import Filed
-from boolmatch.rows import PredicateRows
-from boolmatch.spaces import Spaces, decode_rows
-from sievecore.breathing import breathing
+from boolmatch.rows import PredicateRows, offsets
+from boolmatch.spaces import DETAIL_BIT, Spaces, decode_rows
+from sievecore.breathing import breathe, breathing
 from sievecore.jit import builder
+from sievecore.ranking import ranked
 
 __all__ = ["read_batch", "read_lists", "slot_links", "spaces_texts"]
 
@@ -21,10 +22,12 @@ __all__ = ["read_batch", "read_lists", "slot_links", "spaces_texts"]
 def read_batch(filed: Filed, slots: np.ndarray) -> Batch:
     """The subscriptions in these slots."""
     links = slot_links(filed, slots)
-    conjunctions, links["conjunction"] = np.unique(links["conjunction"], return_inverse=True)
+    conjunctions, rank = ranked(links["conjunction"], filed.table.n_conjunctions)
+    links["conjunction"] = rank[links["conjunction"]]
     decided = links["program"] >= 0
-    programs, numbers = np.unique(links["program"][decided], return_inverse=True)
-    links["program"][decided] = numbers
+    programs, rank = ranked(links["program"][decided], filed.leaves.n_conjunctions)
+    links["program"][decided] = rank[links["program"][decided]]
+    breathe()
     texts = spaces_texts(filed.spaces)
     rows, lengths = read_lists(filed.spaces, filed.table, conjunctions, texts)
     leaves, leaf_lengths = read_lists(filed.spaces, filed.leaves, programs, texts)
@@ -87,8 +90,11 @@ def read_lists(
 ) -> tuple[PredicateRows, np.ndarray]:
     """The rows of the chosen lists of predicates, and how many each has."""
     lengths, positions = _slices(table.start, chosen)
-    rows = decode_rows(spaces, table.predicates[positions])
-    detailed = np.isin(positions, table.detailed)
+    predicates = table.predicates[positions]
+    breathe()
+    rows = decode_rows(spaces, predicates)
+    breathe()
+    detailed = np.flatnonzero(predicates["attribute"] & DETAIL_BIT)
     details = table.details[np.searchsorted(table.detailed, positions[detailed])]
     rows["detail"][detailed] = np.arange(len(details))
     n_ranges, ranges = _slices(table.range_start, details)
@@ -96,21 +102,24 @@ def read_lists(
     read = PredicateRows(
         rows,
         texts,
-        _offsets(n_ranges),
+        offsets(n_ranges),
         decode_rows(spaces, table.ranges[ranges]),
-        _offsets(n_codes),
+        offsets(n_codes),
         table.like_codes[codes],
         table.like_negated[details],
     )
     return read, lengths
 
 
-def _slices(start: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+@builder
+def _slices(start, chosen):
     """How long each chosen slice is, and all the positions in them."""
-    lengths = np.diff(start)[chosen].astype(np.int64)
-    before = _offsets(lengths)
-    return lengths, np.repeat(start[:-1][chosen].astype(np.int64) - before[:-1], lengths) + np.arange(before[-1])
-
-
-def _offsets(lengths: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    lengths = np.empty(len(chosen), np.int64)
+    for i in range(len(chosen)):
+        lengths[i] = start[chosen[i] + 1] - start[chosen[i]]
+    positions, n_positions = np.empty(lengths.sum(), np.int64), 0
+    for i in range(len(chosen)):
+        for j in range(lengths[i]):
+            positions[n_positions] = start[chosen[i]] + j
+            n_positions += 1
+    return lengths, positions

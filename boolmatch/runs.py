@@ -42,6 +42,8 @@ class Run:
             helper.join()
         if self.failure is not None:
             raise self.failure
+        segment_counts: np.ndarray = self.layer.segment.counts
+        segment_counts += self.counts
         return self.results
 
     def work(self) -> None:
@@ -81,10 +83,10 @@ class Run:
         raise NotImplementedError
 
     def _keep(self, events: np.ndarray, ends: np.ndarray, ids: np.ndarray, n_done: int) -> None:
-        """Hand out what was found."""
+        """Hand out what was found, in copies: whoever keeps one result should not keep them all."""
         start = 0
         for event, end in zip(events[:n_done].tolist(), ends[:n_done].tolist(), strict=True):
-            self.results[event] = ids[start:end]
+            self.results[event] = ids[start:end].copy()
             start = end
 
 

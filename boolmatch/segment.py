@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from boolmatch.algorithms import ALGORITHMS, Algorithm
-from boolmatch.matching import Filed, Work, new_work
+from boolmatch.matching import N_COUNTS, Filed, Work, new_work
 from sievecore.scratch import ScratchPool
 
 __all__ = ["Segment"]
@@ -31,10 +31,13 @@ class Segment:
     filed: Filed
     filing: Any
     scratches: ScratchPool[Work] = field(init=False, repr=False, compare=False)
+    counts: np.ndarray = field(init=False, repr=False, compare=False)
+    """What matching has done here so far, as in `Work.counts`."""
 
     def __post_init__(self) -> None:
         n_scratch = self.algorithm.scratch_size(self.filing)
         object.__setattr__(self, "scratches", ScratchPool(partial(new_work, self.filed, n_scratch)))
+        object.__setattr__(self, "counts", np.zeros(N_COUNTS, np.int64))
 
     @property
     def ids(self) -> np.ndarray:

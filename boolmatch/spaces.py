@@ -25,6 +25,7 @@ from boolmatch.rows import EVERY, HAS_HIGH, HAS_LOW, HIGH_CLOSED, LOW_CLOSED, NO
 from sievecore.breathing import breathe, breathing
 from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
+from sievecore.ranking import ranked
 from sievecore.tables import columns
 
 __all__ = [
@@ -72,13 +73,14 @@ class Spaces(NamedTuple):
 
 def build_spaces(rows: np.ndarray, texts: Sequence[str]) -> tuple[Spaces, np.ndarray]:
     """The spaces that rows cut, and the rows in codes."""
-    attributes, local = _local_numbers(rows["attribute"])
-    ranked, rank = _rank_texts(texts)
+    attributes, place = ranked(rows["attribute"], int(rows["attribute"].max(initial=-1)) + 1)
+    local = place[rows["attribute"]]
+    in_order, rank = _rank_texts(texts)
     breathe()
     number_start, numbers, number_places = _distinct_ends(rows, local, rank, NUMBER, len(attributes))
     breathe()
     text_start, text_ranks, text_places = _distinct_ends(rows, local, rank, STRING, len(attributes))
-    encoded = [ranked[i].encode() for i in breathing(text_ranks.astype(np.int64).tolist())]
+    encoded = [in_order[i].encode() for i in breathing(text_ranks.astype(np.int64).tolist())]
     spaces = Spaces(
         attributes=attributes,
         attribute_slots=new_slots(len(attributes)),
@@ -101,20 +103,13 @@ def renumbered(spaces: Spaces, attributes: np.ndarray) -> Spaces:
     return spaces
 
 
-def _local_numbers(attributes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct attributes, ascending, and the place of each row's attribute among them."""
-    present = np.zeros(int(attributes.max(initial=-1)) + 1, np.bool_)
-    present[attributes] = True
-    return np.flatnonzero(present).astype(np.int32), (np.cumsum(present) - 1).astype(np.int32)[attributes]
-
-
 def _rank_texts(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
     """The distinct texts in order of code points, and the place of each text among them."""
     distinct = list(set(texts))
     chunks = (distinct[start : start + CHUNK_TEXTS] for start in range(0, len(distinct), CHUNK_TEXTS))
-    ranked = list(breathing(heapq.merge(*[sorted(chunk) for chunk in breathing(chunks)])))
-    rank = {text: place for place, text in enumerate(breathing(ranked))}
-    return ranked, np.array([rank[text] for text in breathing(texts)], np.int32)
+    in_order = list(breathing(heapq.merge(*[sorted(chunk) for chunk in breathing(chunks)])))
+    rank = {text: place for place, text in enumerate(breathing(in_order))}
+    return in_order, np.array([rank[text] for text in breathing(texts)], np.int32)
 
 
 def _distinct_ends(

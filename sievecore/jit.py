@@ -37,7 +37,7 @@ from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
 
-__all__ = ["builder", "kernel"]
+__all__ = ["brief_kernel", "builder", "kernel"]
 
 logger = logging.getLogger("pathsieve.jit")
 
@@ -61,18 +61,26 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _compiled(function, reference_counts=False)
 
 
+def brief_kernel(function: Callable[..., Any]) -> Any:
+    """A kernel that keeps the GIL, for work of some ten microseconds.
+
+    Whoever gives the GIL away may have to wait for it afterwards, longer than such work takes.
+    """
+    return _compiled(function, reference_counts=False, nogil=False)
+
+
 def builder(function: Callable[..., Any]) -> Any:
     """A kernel that may allocate arrays, for building and not for the hot path."""
     return _compiled(function, reference_counts=True)
 
 
-def _compiled(function: Callable[..., Any], reference_counts: bool) -> Any:
+def _compiled(function: Callable[..., Any], reference_counts: bool, nogil: bool = True) -> Any:
     """Kernels are inlined into each other, and do not count references.
 
     A kernel is handed tuples of many arrays. Counted, each array costs two atomic instructions a call: finding
     the position records of a document took 485 us, without counting 140, inlined as well 40.
     """
-    compiled = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=reference_counts)(function)
+    compiled = njit(nogil=nogil, error_model="numpy", forceinline=True, _nrt=reference_counts)(function)
     if config.DISABLE_JIT:
         return compiled
     try:

@@ -4,33 +4,38 @@ import json
 import re
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from lxml import etree
 
-from benchmarks.__main__ import SCENARIOS, main
+from benchmarks.__main__ import BOOLEAN, ENGINES, XPATH, main
+from benchmarks.markdown import markdown, read_rows
 from benchmarks.plot import curves
-from benchmarks.report import COST, Row, table
+from benchmarks.report import COST, Row, table, write_json
 from benchmarks.schema import DISPATCH, read_schema
 from benchmarks.workload import documents, expressions
+from boolmatch import BooleanIndex
 from xpathfilter import XPathIndex
 
+pytestmark = pytest.mark.timeout(600)  # whoever runs first compiles the kernels
 
-@pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict:
+
+@pytest.fixture(scope="module", params=ENGINES)
+def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict:
     path = tmp_path_factory.mktemp("bench") / "new" / "bench.json"
-    assert main(["--quick", "--json", str(path)]) == 0
-    return json.loads(path.read_text())
+    assert main(["--quick", "--engine", request.param, "--json", str(path)]) == 0
+    return json.loads(path.read_text()) | {"scenarios": set(ENGINES[request.param])}
 
 
 def test_a_quick_run_has_rows_of_every_scenario(outcome: dict) -> None:
-    assert {row["scenario"] for row in outcome["rows"]} == set(SCENARIOS)
+    assert {row["scenario"] for row in outcome["rows"]} == outcome["scenarios"]
     assert all(np.isfinite(row["measured"]) for row in outcome["rows"])
 
 
 def test_every_scenario_checks_answers(outcome: dict) -> None:
-    assert set(outcome["checked"]) == set(SCENARIOS)
+    assert set(outcome["checked"]) == outcome["scenarios"]
     assert all(n_checked > 0 for n_checked in outcome["checked"].values())
     assert outcome["wrong"] == {}
 
@@ -41,8 +46,15 @@ def test_ten_million_run_alone(tmp_path: Path) -> None:
     assert set(json.loads(path.read_text())["checked"]) == {"ten-million"}
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_lost_matches_end_in_an_error(
+def assert_is_refused(scenario: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "bench.json"
+    assert main(["--quick", "--only", scenario, "--json", str(path)]) == 1
+    assert set(json.loads(path.read_text())["wrong"]) == {scenario}
+    assert "wrong answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("scenario", XPATH)
+def test_lost_matches_of_documents_end_in_an_error(
     scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     right = XPathIndex.match
@@ -52,10 +64,21 @@ def test_lost_matches_end_in_an_error(
         return right(index, document)[: 0 if index.algorithm == broken else None]
 
     monkeypatch.setattr(XPathIndex, "match", match)
-    path = tmp_path / "bench.json"
-    assert main(["--quick", "--only", scenario, "--json", str(path)]) == 1
-    assert set(json.loads(path.read_text())["wrong"]) == {scenario}
-    assert "wrong answer" in capsys.readouterr().err
+    assert_is_refused(scenario, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("scenario", BOOLEAN)
+def test_lost_matches_of_events_end_in_an_error(
+    scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = BooleanIndex.match_many
+
+    def match_many(index: BooleanIndex, *arguments: Any, **options: Any) -> list[Any]:
+        found = right(index, *arguments, **options)
+        return [ids[: 0 if index.algorithm == "auto" else None] for ids in found]
+
+    monkeypatch.setattr(BooleanIndex, "match_many", match_many)
+    assert_is_refused(scenario, tmp_path, capsys)
 
 
 def test_expressions_are_distinct_and_seeded() -> None:
@@ -118,3 +141,22 @@ def test_the_plot_is_drawn_from_the_rows_of_costs() -> None:
         Row("g", "ratio", 20, 2.0, "×"),
     ]
     assert curves(rows) == {"suffix": [(10, 1.0), (20, 2.0)]}
+
+
+TABLES = {
+    "a_scenario_lists_its_rows": (
+        [Row("load", "add_many", 2000, 0.5, "/s", at_least=3)],
+        "### load\n\n| what | subscriptions | measured | bar |\n|---|---|---|---|\n"
+        "| add_many | 2,000 | 0.5 /s | ≥ 3 (missed) |",
+    ),
+    "algorithms_stand_side_by_side": (
+        [Row("bool-table", "dense, scan", 100, 40.0, "µs"), Row("bool-table", "dense, auto", 10, 2.0, "µs")],
+        "### bool-table\n\n| µs | scan | auto |\n|---|---|---|\n| dense | 40 | 2 (of 10) |",
+    ),
+}
+
+
+@pytest.mark.parametrize("rows, text", TABLES.values(), ids=TABLES)
+def test_the_tables_of_the_documentation(rows: list[Row], text: str, tmp_path: Path) -> None:
+    write_json(tmp_path / "bench.json", rows, {})
+    assert markdown(rows) == markdown(read_rows(tmp_path / "bench.json")) == text

@@ -13,7 +13,7 @@ import numpy as np
 from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
 
-__all__ = ["Rows", "bounds_of", "chosen_rows", "concatenate_rows", "distinct_rows", "new_rows", "ranked", "rows_by_key"]
+__all__ = ["Rows", "bounds_of", "chosen_rows", "concatenate_rows", "distinct_rows", "new_rows", "rows_by_key"]
 
 
 class Rows(NamedTuple):
@@ -62,24 +62,6 @@ def distinct_rows(rows: Rows) -> tuple[Rows, np.ndarray]:
     number = np.empty(rows.n_rows, np.int32)
     first = _number_rows(rows, new_slots(rows.n_rows), number)
     return chosen_rows(rows, first), number
-
-
-@builder
-def ranked(numbers, n):
-    """The distinct ones of some numbers below n, ascending, and the rank of each of those.
-
-    Linear and without the GIL, unlike np.unique, which kept it for 80 ms for a million.
-    """
-    rank = np.zeros(max(n, 1), np.int32)  # never empty: some look up a number that stands for none
-    for number in numbers:
-        rank[number] = 1
-    distinct, n_distinct = np.empty(n, np.int32), 0
-    for number in range(n):
-        if rank[number]:
-            distinct[n_distinct] = number
-            rank[number] = n_distinct
-            n_distinct += 1
-    return distinct[:n_distinct].copy(), rank
 
 
 @builder

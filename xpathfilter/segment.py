@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sievecore.jit import kernel
+from sievecore.jit import brief_kernel, kernel
 from sievecore.scratch import ScratchPool
 from xpathfilter.algorithms import ALGORITHMS, Algorithm, Families, Walker
 from xpathfilter.deep import DeepScratch, new_deep_scratch
@@ -46,6 +46,7 @@ class Verified(NamedTuple):
 
 
 ALL_PARTS, NO_PART = 1 << 30, -1
+BRIEF_SLOTS, BRIEF_ELEMENTS = 4096, 1024
 PENDING, RECORDS_FULL = -1, -2
 """What `match_once` returns in place of a number of ids."""
 
@@ -103,9 +104,10 @@ class Segment:
 
     def _match_at_once(self, root: Any, flat: FlatDocument, scratch: SegmentScratch, alive: np.ndarray) -> np.ndarray:
         """Both phases in one kernel: a thread that comes back from a kernel may have to wait for the GIL."""
-        n_ids = RECORDS_FULL
+        is_brief = len(self) <= BRIEF_SLOTS and flat.counts[N_ELEMENTS] <= BRIEF_ELEMENTS
+        match, n_ids = match_briefly if is_brief else match_once, RECORDS_FULL
         while n_ids == RECORDS_FULL:
-            code, n_ids = match_once(
+            code, n_ids = match(
                 self.words,
                 self.families,
                 self.subscribers,
@@ -249,6 +251,12 @@ def match_once(words, families, subscribers, alive, flat, records, walker, resul
     if collect(families.targets, subscribers, walker, results):
         return code, PENDING
     return code, write_ids(subscribers, alive, results)
+
+
+@brief_kernel
+def match_briefly(words, families, subscribers, alive, flat, records, walker, results):
+    """The same with the GIL, which a document would otherwise have to wait for after each of the small layers."""
+    return match_once(words, families, subscribers, alive, flat, records, walker, results)
 
 
 @kernel

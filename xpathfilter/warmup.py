@@ -22,18 +22,20 @@ EXPRESSIONS = [
     "//b[last()]",
 ]
 DOCUMENT = "<a x='1' y='3'>t<b>q</b><c>v<b>q</b></c></a>"
-LEVELS = 70
+LEVELS, MANY_CHILDREN = 70, 2000
 
 
 def warm_up() -> None:
     """Run every kernel once on a small index, and take what is loaded by then out of the garbage collector's sight."""
     deep = "<a>" * LEVELS + "</a>" * LEVELS
+    large = f"<a>{'<b/>' * MANY_CHILDREN}</a>"
     for algorithm in ALGORITHMS:
         index = XPathIndex(algorithm)
         ids = index.add_many(EXPRESSIONS, {"p": "urn:p"})
         for mode in MODES:
             index.match_many([DOCUMENT, deep], mode=mode, threads=2)
-        index.match(DOCUMENT)
+        for document in (DOCUMENT, large):
+            index.match(document)
         index.explain(int(ids[0]), DOCUMENT)
         index.remove(index.add("//d"))
         index.merge()
