@@ -2,6 +2,8 @@
 
     scan            decide everything                                                     the oracle
     pst-bloom       one access predicate each, signatures on the others                   Ji and Jacobsen, 2018
+    pst-hash        two access predicates each, hashed together                           Ji and Jacobsen, 2018
+    matching-tree   conjunctions that begin alike share their first tests                 Aguilera et al., 1999
     be-tree         space cut by attributes and halves of their codes, small buckets      Sadoghi and Jacobsen, 2011
     a-pcm           that tree, walked once for up to 64 similar events                    Sadoghi and Jacobsen, 2014
 
@@ -18,14 +20,29 @@ from boolmatch.a_pcm import APCMFiling, a_pcm_scratch_size, build_a_pcm, match_b
 from boolmatch.be_tree import BETreeFiling, be_tree_order, build_be_tree, find_by_be_tree
 from boolmatch.conjunctions import Conjunctions
 from boolmatch.flat_events import FlatEvents
+from boolmatch.matching_tree import (
+    MatchingTreeFiling,
+    build_matching_tree,
+    find_by_matching_tree,
+    matching_tree_order,
+    matching_tree_scratch_size,
+)
 from boolmatch.pst_bloom import PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order
+from boolmatch.pst_hash import (
+    PstHashFiling,
+    build_pst_hash,
+    describe_pst_hash,
+    find_by_pst_hash,
+    pst_hash_order,
+    pst_hash_scratch_size,
+)
 from boolmatch.scan import ScanFiling, build_scan, find_by_scan
 from boolmatch.selectivity import Profile
 from sievecore.snapshots import Layer
 
 __all__ = ["ALGORITHMS", "Algorithm", "Filing", "find_candidates"]
 
-Filing = ScanFiling | PstBloomFiling | BETreeFiling | APCMFiling
+Filing = ScanFiling | PstBloomFiling | PstHashFiling | MatchingTreeFiling | BETreeFiling | APCMFiling
 
 
 class Algorithm(NamedTuple):
@@ -50,6 +67,23 @@ ALGORITHMS = {
     for algorithm in (
         Algorithm("scan", ScanFiling, build_scan, find_by_scan, as_written=True),
         Algorithm("pst-bloom", PstBloomFiling, build_pst_bloom, find_by_pst_bloom, pst_bloom_order),
+        Algorithm(
+            "pst-hash",
+            PstHashFiling,
+            build_pst_hash,
+            find_by_pst_hash,
+            pst_hash_order,
+            pst_hash_scratch_size,
+            describe_pst_hash,
+        ),
+        Algorithm(
+            "matching-tree",
+            MatchingTreeFiling,
+            build_matching_tree,
+            find_by_matching_tree,
+            matching_tree_order,
+            matching_tree_scratch_size,
+        ),
         Algorithm(
             "be-tree",
             BETreeFiling,

@@ -32,16 +32,20 @@ from sievecore.jit import builder, kernel
 from sievecore.tables import columns
 
 __all__ = [
+    "FILED_ELSEWHERE",
     "PstBloomFiling",
     "attribute_bits",
     "build_pst_bloom",
+    "choose_access",
+    "file_singly",
     "find_by_pst_bloom",
     "lacking_bits",
+    "order_by_cell",
     "pst_bloom_order",
     "signatures_of",
 ]
 
-NO_ACCESS = -1
+NO_ACCESS, FILED_ELSEWHERE = -1, -2
 GROUP = 16  # attributes whose slices are asked for together
 
 
@@ -64,20 +68,24 @@ def pst_bloom_order(table: Conjunctions, profile: Profile) -> np.ndarray:
     """The conjunctions in the order of their access cells, and there by length; those with flags after all others."""
     access = choose_access(table)
     by_length = np.argsort(np.diff(table.start), kind="stable")
-    by_cell = by_length[_order_by_cell(access[by_length], _tree_starts(profile))]
+    by_cell = by_length[order_by_cell(access[by_length], profile)]
     special = access["special"][by_cell] == 1
     return np.concatenate([by_cell[~special], by_cell[special]])
 
 
 def build_pst_bloom(table: Conjunctions, profile: Profile) -> PstBloomFiling:
     """File the conjunctions of a table."""
-    access, tree_start = choose_access(table), _tree_starts(profile)
     bits = attribute_bits(profile)
+    return file_singly(choose_access(table), profile, bits, signatures_of(table, bits))
+
+
+def file_singly(access: np.ndarray, profile: Profile, bits: np.ndarray, signatures: np.ndarray) -> PstBloomFiling:
+    """File each conjunction under its access predicate; those that are `FILED_ELSEWHERE` are left out."""
+    tree_start = _tree_starts(profile)
     node_start, entries = _file(access, tree_start)
     breathe()
-    signatures = signatures_of(table, bits)[entries]
     always = np.flatnonzero(access["attribute"] == NO_ACCESS).astype(np.int32)
-    return PstBloomFiling(tree_start, node_start, entries, signatures, bits, always)
+    return PstBloomFiling(tree_start, node_start, entries, signatures[entries], bits, always)
 
 
 def _tree_starts(profile: Profile) -> np.ndarray:
@@ -108,9 +116,13 @@ def choose_access(table):
     return access
 
 
+def order_by_cell(access: np.ndarray, profile: Profile) -> np.ndarray:
+    """The order of access predicates by attribute and lowest code; equal ones stay as they are."""
+    return _counting_sort(access, _tree_starts(profile))
+
+
 @builder
-def _order_by_cell(access, tree_start):
-    """A counting sort by the first cell."""
+def _counting_sort(access, tree_start):
     n_cells = tree_start[-1] + 1
     start = np.zeros(n_cells + 1, np.int64)
     for chosen in access:
@@ -127,7 +139,7 @@ def _order_by_cell(access, tree_start):
 
 @kernel
 def _cell(chosen, tree_start):
-    return tree_start[-1] if chosen.attribute == NO_ACCESS else tree_start[chosen.attribute] + chosen.low
+    return tree_start[-1] if chosen.attribute < 0 else tree_start[chosen.attribute] + chosen.low
 
 
 @builder
@@ -151,7 +163,7 @@ def _file(access, tree_start):
 @kernel
 def _covering_nodes(chosen, tree_start, nodes):
     """Write the fewest nodes that cover the access codes; return how many. Leaf i of n is node n + i."""
-    if chosen.attribute == NO_ACCESS:
+    if chosen.attribute < 0:
         return 0
     base = tree_start[chosen.attribute]
     n_leaves = (tree_start[chosen.attribute + 1] - base) // 2
