@@ -56,6 +56,8 @@ class Algorithm(NamedTuple):
     """The order in which the algorithm wants the conjunctions to lie, if it cares."""
     scratch_size: Callable[[Any], int] = lambda filing: 0
     """How many words of working memory the kernel wants."""
+    describe: Callable[[Any], dict[str, Any]] = lambda filing: {}
+    """What `stats` should tell about a filing."""
     match_together: Callable[[Layer[Any], FlatEvents, int], list[np.ndarray]] | None = None
     """How several events are matched on a layer by so many threads, if not one by one."""
     as_written: bool = False
