@@ -13,7 +13,7 @@ its words, there are no false candidates to be decided again, and clusters of 64
 of a precomputed row for every value, of which a million one-sided ranges would need a million times a million bits,
 words come from the running OR over an attribute's codes: two loads a predicate, whatever its width.
 
-That pays where conjunctions share predicates: 600 uses of each in the A-PCM workload, but 17 in ads and 1.3 in sparse,
+That pays where conjunctions share predicates: 600 uses of each in the A-PCM workload, but 20 in ads and 1.9 in sparse,
 where most would be decided in vain. Predicates of attributes with fewer than `FEWEST_USES` are decided by the same two
 loads when a conjunction asks, which took sparse from 24 to 18 us an event; so is IS NULL. Attributes with very many
 codes have no running OR, but a sorted list of the events' values. For predicates with flags a word says which events
