@@ -30,7 +30,7 @@ from boolmatch.explanation import Explanation, explain
 from boolmatch.expression import Within, XPathAtom
 from boolmatch.files import load_segment, save_segment
 from boolmatch.flat_events import FlatEvents
-from boolmatch.matching import COUNT_NAMES, N_COUNTS
+from boolmatch.matching import COUNT_NAMES, N_COUNTS, N_FOUND, N_LOOKED_AT
 from boolmatch.names import AttributeNames, Subject, XPathKey
 from boolmatch.normal_form import AllOf, AnyOf, Formula, NormalForm, normalize
 from boolmatch.parser import parse
@@ -193,7 +193,7 @@ class BooleanIndex:
 
     def _match(self, snapshot: Snapshot[Segment], flat: FlatEvents, threads: int | None) -> list[np.ndarray]:
         found = match_events(snapshot, flat, _checked_threads(threads))
-        if self.algorithm == AUTO and self._watch.see(flat):
+        if self.algorithm == AUTO and self._watch.see(flat, _waste(snapshot)):
             self._overlay.rebuild(layer.segment for layer in snapshot.layers if self._is_misfiled(layer.segment))
         return found
 
@@ -297,6 +297,13 @@ class BooleanIndex:
         for layer in layers:
             draft.add_batch(read_batch(layer.segment.filed, layer.living_slots()))
         return self._build(draft)
+
+
+def _waste(snapshot: Snapshot[Segment]) -> float | None:
+    """How many entries PSTBloom has looked at for one that held; None if nothing is filed by it, or nothing held."""
+    filed = [layer.segment.counts for layer in snapshot.layers if layer.segment.algorithm.name == "pst-bloom"]
+    looked_at, found = (int(sum(counts[cell] for counts in filed)) for cell in (N_LOOKED_AT, N_FOUND))
+    return looked_at / found if found else None
 
 
 def _literals(form: NormalForm) -> dict[Literal, None]:
