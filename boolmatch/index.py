@@ -300,10 +300,10 @@ class BooleanIndex:
 
 
 def _waste(snapshot: Snapshot[Segment]) -> float | None:
-    """How many entries PSTBloom has looked at for one that held; None if nothing is filed by it, or nothing held."""
+    """How many entries PSTBloom has looked at for one that held; None if it has not looked at any."""
     filed = [layer.segment.counts for layer in snapshot.layers if layer.segment.algorithm.name == "pst-bloom"]
     looked_at, found = (int(sum(counts[cell] for counts in filed)) for cell in (N_LOOKED_AT, N_FOUND))
-    return looked_at / found if found else None
+    return looked_at / max(1, found) if looked_at else None
 
 
 def _literals(form: NormalForm) -> dict[Literal, None]:
