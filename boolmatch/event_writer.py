@@ -8,7 +8,8 @@ Interval(low, high), Point(x, y)    one value
 list, tuple, set, frozenset         several of those; an empty one is no value
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from boolmatch.deciders import Deciders
 from boolmatch.errors import EventError
 from boolmatch.flat_events import BOOLEAN, NUMBER, OTHER, PAIR, STRING, FlatEvents
 from boolmatch.names import AttributeNames
+from boolmatch.rows import offsets
 from boolmatch.values import EXACT_INTEGERS, Interval, Point, to_double, to_utf8
 
 __all__ = ["Event", "write_events"]
@@ -24,6 +26,8 @@ __all__ = ["Event", "write_events"]
 Event = Mapping[str, Any]
 
 SEVERAL = (list, tuple, set, frozenset)
+NUMBERS = frozenset({int, float})
+NOBODY_ASKS = -1  # in place of the number of an attribute that no subscription names
 
 
 def write_events(
@@ -47,7 +51,7 @@ class _Writer:
         self._number = names.numbers.get
         self._deciders = deciders
         self._attributes: list[int] = []
-        self._kinds: list[int] = []
+        self._kinds: dict[int, int] = {}  # where they are not NUMBER
         self._lows: list[float] = []
         self._highs: dict[int, float] = {}  # where they differ from the lows
         self._texts: dict[int, bytes] = {}
@@ -56,8 +60,17 @@ class _Writer:
     def write(self, event: Event, true_keys: Iterable[int]) -> None:
         if not isinstance(event, Mapping):
             raise EventError("", f"expected a mapping of attributes to values, found {type(event).__name__}")
+        if _is_all_usual_numbers(event.values()):
+            self._attributes += map(self._number, event, repeat(NOBODY_ASKS))
+            self._lows += event.values()
+        else:
+            self._write_one_by_one(event)
+        for number, truth in self._deciders.paths(true_keys):
+            self._append(number, BOOLEAN, truth, truth, b"")
+
+    def _write_one_by_one(self, event: Event) -> None:
         number_of, add_attribute = self._number, self._attributes.append
-        add_kind, add_low = self._kinds.append, self._lows.append
+        add_low = self._lows.append
         for name, value in event.items():
             kind = type(value)
             if kind is float or kind is int:
@@ -65,18 +78,16 @@ class _Writer:
                     to_double(value, name)
                 if (number := number_of(name)) is not None:
                     add_attribute(number)
-                    add_kind(NUMBER)
                     add_low(value)
             elif kind is str:
+                text = to_utf8(value, name)
                 if (number := number_of(name)) is not None:
-                    self._texts[len(self._lows)] = to_utf8(value, name)
+                    self._texts[len(self._lows)] = text
+                    self._kinds[len(self._lows)] = STRING
                     add_attribute(number)
-                    add_kind(STRING)
                     add_low(0.0)
             else:
                 self._write_other(name, value)
-        for number, truth in self._deciders.paths(true_keys):
-            self._append(number, BOOLEAN, truth, truth, b"")
 
     def _write_other(self, name: str, value: Any) -> None:
         values = [one for one in (value if isinstance(value, SEVERAL) else (value,)) if one is not None]
@@ -94,24 +105,26 @@ class _Writer:
             self._highs[len(self._lows)] = high
         if text:
             self._texts[len(self._lows)] = text
+        if kind != NUMBER:
+            self._kinds[len(self._lows)] = kind
         self._attributes.append(number)
-        self._kinds.append(kind)
         self._lows.append(low)
 
     def undo(self) -> None:
         """Forget what was written since the last `close`."""
         first = self._start[-1]
         for place in range(first, len(self._lows)):
-            self._highs.pop(place, None)
-            self._texts.pop(place, None)
-        del self._attributes[first:], self._kinds[first:], self._lows[first:]
+            for exceptions in (self._kinds, self._highs, self._texts):
+                exceptions.pop(place, None)
+        del self._attributes[first:], self._lows[first:]
 
     def close(self) -> None:
         self._start.append(len(self._attributes))
 
     def flat(self) -> FlatEvents:
         pairs = np.zeros(len(self._attributes), PAIR)
-        pairs["attribute"], pairs["kind"] = self._attributes, self._kinds
+        pairs["attribute"], pairs["kind"] = np.array(self._attributes, np.int32), NUMBER
+        pairs["kind"][list(self._kinds)] = list(self._kinds.values())
         pairs["low"] = pairs["high"] = np.array(self._lows, np.float64)
         pairs["high"][list(self._highs)] = list(self._highs.values())
         ends = np.cumsum(np.fromiter(map(len, self._texts.values()), np.int64, len(self._texts)))
@@ -119,7 +132,17 @@ class _Writer:
         pairs["text_end"][places] = ends
         pairs["text_start"][places[1:]] = ends[:-1]
         text = np.frombuffer(b"".join(self._texts.values()) or b"\0", np.uint8)
-        return FlatEvents(np.array(self._start, np.int64), pairs, text)
+        asked_for = pairs["attribute"] != NOBODY_ASKS
+        n_before = offsets(asked_for)
+        return FlatEvents(n_before[self._start], pairs if asked_for.all() else pairs[asked_for], text)
+
+
+def _is_all_usual_numbers(values: Collection[Any]) -> bool:
+    """Whether all values are int or float, none is NaN, infinite or so large that a double may not hold it."""
+    if not values or not NUMBERS.issuperset(map(type, values)):
+        return False
+    total = sum(values)
+    return total == total and min(values) >= -EXACT_INTEGERS and max(values) <= EXACT_INTEGERS
 
 
 def _pair(name: str, value: Any) -> tuple[int, float, float, bytes]:
