@@ -11,7 +11,7 @@ widths. Here a wide range is filed under *parts*: groups of 8 cells, of 64 and s
 which it needs at most PARTS of them, so that a conjunction has at most PARTS squared entries. Parts may cover a little
 more than the range: a candidate in vain. Canonical nodes of a binary tree cover exactly, but an event would have 8
 nodes above each of 200 cells, and so 64 look-ups for two attributes; with parts of 1, 8 and 64 cells it has 9 at most.
-A million dense conjunctions take 18 bytes each this way, and 54 with up to 4 parts of 16: both 127 us an event.
+A million dense conjunctions take 18 bytes each and 113 us an event; with up to 4 parts of 16 cells, 54 and 116.
 
 An event with 30 attributes has 435 pairs of them. A bit says whether any conjunction uses two attributes together,
 another whether there may be entries under a key; both err on the safe side only. The hash table keeps no keys: an
@@ -424,7 +424,7 @@ def _propose_keys(filing, filed, work, flat, n_keys, n_waiting):
 def _may_hold(names, mark, key):
     """1 if an entry is filed under a key and names no attribute that the event lacks, else 0.
 
-    Without a branch: where it was guessed, an event of a million dense conjunctions took 127 us, and now 100.
+    Without a branch to be guessed: an event of a million dense conjunctions takes 113 us, and took 139 with one.
     """
     named = _has_bit(names, mark >> FIRST_NAME & NAME_MASK) & _has_bit(names, mark >> SECOND_NAME)
     return np.int64(named & ((mark ^ key) & TAG_MASK == 0))

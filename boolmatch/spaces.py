@@ -10,8 +10,8 @@
 
 No predicate is true in only part of a cell, so a value is looked up once an event, and everything after that compares
 small integers: numbers, strings and booleans alike. These are the disjoint predicate spaces of PS-Tree (S. Ji and
-H.-A. Jacobsen, 2018), with sorted ends in place of its tree of digits. A cut that no predicate needs any more is
-gone in the next segment that is built: its two cells have become one.
+H.-A. Jacobsen, 2018), with sorted ends and `directories` to them in place of its tree of digits. A cut that no
+predicate needs any more is gone in the next segment that is built: its two cells have become one.
 """
 
 import heapq
@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from boolmatch.directories import NO_TEXT_PLACE, bucket_bounds, find_text, number_directories, text_slots
 from boolmatch.ranges import ValueType
 from boolmatch.rows import EVERY, HAS_HIGH, HAS_LOW, HIGH_CLOSED, LOW_CLOSED, NO_TEXT, ROW, offsets
 from sievecore.breathing import breathe, breathing
@@ -66,9 +67,12 @@ class Spaces(NamedTuple):
     attribute_slots: np.ndarray  # a hash table from those numbers
     number_start: np.ndarray  # of an attribute: its numbers, ascending
     numbers: np.ndarray
+    number_directories: np.ndarray
+    number_buckets: np.ndarray
     text_start: np.ndarray  # of an attribute: its strings, ascending
     text_bounds: np.ndarray  # where each string starts, and the last one ends
     text: np.ndarray
+    text_slots: np.ndarray
 
 
 def build_spaces(rows: np.ndarray, texts: Sequence[str]) -> tuple[Spaces, np.ndarray]:
@@ -81,14 +85,20 @@ def build_spaces(rows: np.ndarray, texts: Sequence[str]) -> tuple[Spaces, np.nda
     breathe()
     text_start, text_ranks, text_places = _distinct_ends(rows, local, rank, STRING, len(attributes))
     encoded = [in_order[i].encode() for i in breathing(text_ranks.astype(np.int64).tolist())]
+    directories, buckets = number_directories(number_start, numbers)
+    text_bounds = offsets(map(len, encoded))
+    text = np.frombuffer(b"".join(encoded) or b"\0", np.uint8).copy()
     spaces = Spaces(
         attributes=attributes,
         attribute_slots=new_slots(len(attributes)),
         number_start=number_start,
         numbers=numbers,
+        number_directories=directories,
+        number_buckets=buckets,
         text_start=text_start,
-        text_bounds=offsets(map(len, encoded)),
-        text=np.frombuffer(b"".join(encoded) or b"\0", np.uint8).copy(),
+        text_bounds=text_bounds,
+        text=text,
+        text_slots=text_slots(text_start, text_bounds, text),
     )
     _enter_attributes(spaces)
     coded = np.empty(len(rows), CODED)
@@ -244,7 +254,7 @@ def code_counts(spaces, attribute):
 def number_code(spaces, attribute, number):
     """The code of a number that is no NaN."""
     first, end = spaces.number_start[attribute], spaces.number_start[attribute + 1]
-    low, high = first, end
+    low, high = bucket_bounds(spaces.number_directories, spaces.number_buckets, spaces.number_start, attribute, number)
     while low < high:
         middle = (low + high) >> 1
         if spaces.numbers[middle] < number:
@@ -259,6 +269,9 @@ def number_code(spaces, attribute, number):
 def text_code(spaces, attribute, content, start, end):
     """The code of the string content[start:end]."""
     first, last = spaces.text_start[attribute], spaces.text_start[attribute + 1]
+    known = find_text(spaces, attribute, content, start, end)
+    if known != NO_TEXT_PLACE:
+        return _first_text_code(spaces, attribute) + 2 * (known - first) + 1
     low, high = first, last
     while low < high:
         middle = (low + high) >> 1
