@@ -42,15 +42,17 @@ from boolmatch.table_events import columns_of, rows_of, write_table
 from sievecore.breathing import breathing
 from sievecore.overlay import Overlay
 from sievecore.snapshots import Layer, Snapshot
+from sievecore.standing import StandingIndex, checked_texts, checked_threads, compile_odd
 
 __all__ = ["BooleanIndex"]
 
 Decide = Callable[[str], int]
 Refusal = BooleanSyntaxError | UndecidedAtomError
+REFUSALS: tuple[type[Refusal], ...] = (BooleanSyntaxError, UndecidedAtomError)
 Result = np.ndarray | EventError
 
 
-class BooleanIndex:
+class BooleanIndex(StandingIndex[Draft, Segment]):
     """Standing Boolean subscriptions, matched against events.
 
     An event matches an expression if the expression is TRUE of it, in SQL's three-valued logic. Every method may be
@@ -65,6 +67,8 @@ class BooleanIndex:
     >>> len(index)
     0
     """
+
+    _unknown = UnknownSubscription
 
     def __init__(self, algorithm: str = AUTO, decide: Decide | None = None) -> None:
         """`decide` is told the text of each XPATH atom that is added, and answers with the key it goes by."""
@@ -102,42 +106,19 @@ class BooleanIndex:
             draft.add_columns(ids, expressions, self._attribute_numbers(expressions))
             self._overlay.add_layer(draft)
             return ids
-        texts = _listed(expressions)
+        texts = checked_texts(expressions)
         columns, plain = read_simple(texts)
-        compiled, bad = self._compile_odd(texts, plain, decide)
+        compiled, bad = compile_odd(texts, plain, lambda text: self._compile(text, decide), REFUSALS)
         if bad and errors is None:
             raise AddManyError(bad)
-        good = np.ones(len(texts), np.bool_)
-        good[[position for position, _ in bad]] = False
-        ids = np.full(len(texts), -1, np.int64)
-        ids[good] = self._overlay.take_ids(int(good.sum()))
+        ids = self._take_ids(len(texts), bad)
         draft.add_columns(ids[plain], columns, self._attribute_numbers(columns))
-        for position, form, numbers in breathing(compiled):
+        for position, (form, numbers) in breathing(compiled):
             draft.add(int(ids[position]), form, numbers)
         self._overlay.add_layer(draft)
         if errors is not None:
             errors += bad
         return ids
-
-    def remove(self, subscription_id: int) -> None:
-        """Unsubscribe; `UnknownSubscription` if there is no such subscription (any more)."""
-        self.remove_many([subscription_id])
-
-    def remove_many(self, subscription_ids: Iterable[int]) -> None:
-        """Unsubscribe many; if one of them is unknown, none is removed."""
-        ids = np.array(sorted({_checked_id(subscription_id) for subscription_id in subscription_ids}), np.int64)
-        missing = self._overlay.remove(ids)
-        if len(missing):
-            raise UnknownSubscription(int(missing[0]))
-
-    def __len__(self) -> int:
-        return len(self._overlay.snapshot)
-
-    def __contains__(self, subscription_id: object) -> bool:
-        try:
-            return self._overlay.snapshot.find(_checked_id(subscription_id)) is not None
-        except (UnknownSubscription, TypeError):
-            return False
 
     def match(self, event: Event, true_paths: Iterable[int] = ()) -> np.ndarray:
         """The ids of all subscriptions that want the event, ascending; `EventError` if it holds what cannot be matched.
@@ -168,13 +149,10 @@ class BooleanIndex:
 
     def explain(self, subscription_id: int, event: Event, true_paths: Iterable[int] = ()) -> Explanation:
         """Why a subscription wants an event: which of its predicates held, which failed first, which were unknown."""
-        found = self._overlay.snapshot.find(_checked_id(subscription_id))
-        if found is None:
-            raise UnknownSubscription(subscription_id)
+        layer, slot = self._find(subscription_id)
         flat, refused = write_events([event], self._names, self._current_deciders(), [true_paths])
         if refused:
             raise refused[0]
-        layer, slot = found
         return explain(layer.segment, slot, flat, self._names)
 
     def match_table(self, table: Any, threads: int | None = None) -> list[np.ndarray]:
@@ -192,7 +170,7 @@ class BooleanIndex:
         return self._match(snapshot, flat, threads)
 
     def _match(self, snapshot: Snapshot[Segment], flat: FlatEvents, threads: int | None) -> list[np.ndarray]:
-        found = match_events(snapshot, flat, _checked_threads(threads))
+        found = match_events(snapshot, flat, checked_threads(threads))
         if self.algorithm == AUTO and self._watch.see(flat, _waste(snapshot)):
             self._overlay.rebuild(layer.segment for layer in snapshot.layers if self._is_misfiled(layer.segment))
         return found
@@ -219,14 +197,6 @@ class BooleanIndex:
             "counts": dict(zip(COUNT_NAMES, counts.tolist(), strict=True)),
             "bytes": sum(layer.segment.n_bytes + layer.alive.nbytes for layer in layers),
         }
-
-    def merge(self) -> None:
-        """Make the index one segment, as small and as fast as it can be; matching and updates go on meanwhile."""
-        self._overlay.merge_all()
-
-    def wait_until_merged(self) -> None:
-        """Return when no merging is going on in the background."""
-        self._overlay.wait_until_merged()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file that `load` can map into memory."""
@@ -264,20 +234,6 @@ class BooleanIndex:
         if decide is None:
             raise UndecidedAtomError(expression, atom.column)
         return XPathKey(decide(atom.text), atom.text)
-
-    def _compile_odd(
-        self, texts: list[str], plain: np.ndarray, decide: Decide | None
-    ) -> tuple[list[tuple[int, NormalForm, NumberOf]], list[tuple[int, Refusal]]]:
-        """Compile the expressions that were not plain, one by one; those that do not parse come with their errors."""
-        is_odd = np.ones(len(texts), np.bool_)
-        is_odd[plain] = False
-        compiled, bad = [], []
-        for position in breathing(np.flatnonzero(is_odd).tolist()):
-            try:
-                compiled.append((position, *self._compile(texts[position], decide)))
-            except (BooleanSyntaxError, UndecidedAtomError) as error:
-                bad.append((position, error))
-        return compiled, bad
 
     def _attribute_numbers(self, columns: PredicateColumns) -> np.ndarray:
         return np.array([self._names.number(name) for name in breathing(columns.names)], np.int32)
@@ -318,27 +274,3 @@ def _leaves(formula: Formula) -> Iterable[Literal]:
             yield from _leaves(part)
     else:
         yield formula
-
-
-def _checked_id(subscription_id: object) -> int:
-    if isinstance(subscription_id, bool) or not isinstance(subscription_id, (int, np.integer)):
-        raise TypeError(f"a subscription id is an int, not {type(subscription_id).__name__}")
-    if not 0 < subscription_id < 1 << 63:
-        raise UnknownSubscription(int(subscription_id))
-    return int(subscription_id)
-
-
-def _checked_threads(threads: int | None) -> int:
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is {threads}, expected 1 or more, or None for one a processor")
-    return threads or os.cpu_count() or 1
-
-
-def _listed(expressions: Iterable[str]) -> list[str]:
-    if isinstance(expressions, str):
-        raise TypeError("expressions is one str, expected several; for one expression there is add()")
-    texts = expressions if isinstance(expressions, list) else list(expressions)
-    for position, text in enumerate(breathing(texts)):
-        if not isinstance(text, str):
-            raise TypeError(f"expression {position} is {type(text).__name__}, expected str")
-    return texts

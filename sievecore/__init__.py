@@ -7,8 +7,16 @@
     atomics      compare-and-swap and fetch-add on cells of arrays  ┐
     bits         lowest set bit, population count, prefetch         │ for use
     hashing      where to look first in a table                     │ inside kernels
-    memory       reads at bare addresses                            ┘
+    ranking      numbers that are few among many                    │
+    memory       reads at bare addresses                            │
+    result_bits  which slots a match has found                      ┘
     breathing    long Python loops that let other threads in
+    settling     what is loaded is out of the garbage collector's sight
+    scratch      working memory, lent out
+    snapshots    one version of an index: frozen segments, and who in them is alive
+    overlay      updates that cost little at any size
+    standing     the half of an index that is the same whatever is subscribed to
+    refusals     how a refused text, batch or id is told
     storage      named arrays in one file: written all or nothing, mapped, checked
     errors       SieveError and what stems from it
     refusals     what every engine says when it refuses a text, a batch or an id

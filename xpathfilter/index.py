@@ -15,6 +15,7 @@ import numpy as np
 from sievecore.breathing import breathing
 from sievecore.overlay import Overlay
 from sievecore.snapshots import Layer, Snapshot
+from sievecore.standing import StandingIndex, checked_texts, checked_threads, compile_odd
 from sievecore.storage import load_arrays, save_arrays
 from xpathfilter.algorithms import ALGORITHMS, Algorithm
 from xpathfilter.bulk import BulkReader
@@ -34,10 +35,9 @@ FILE_KIND = "xpathfilter.index"
 FILE_VERSION = 2
 
 Namespaces = Mapping[str, str]
-Compiled = tuple[int, Plan, Verified]
 
 
-class XPathIndex:
+class XPathIndex(StandingIndex[Draft, Segment]):
     """Standing XPath subscriptions, matched against documents.
 
     A document matches an expression if XPath 1.0's boolean(expression) is true with the document node as context.
@@ -53,6 +53,8 @@ class XPathIndex:
     >>> len(index)
     1
     """
+
+    _unknown = UnknownSubscription
 
     def __init__(self, algorithm: str = "suffix", limits: DocumentLimits | None = None) -> None:
         if algorithm not in ALGORITHMS:
@@ -84,43 +86,20 @@ class XPathIndex:
         If any does not parse, all that do not are reported in one `AddManyError` and nothing is added. With a list
         for `errors`, the good ones are added, (position, error) pairs are appended, and a bad one's id is -1.
         """
-        texts = _listed(expressions)
-        _check_texts(texts)
+        texts = checked_texts(expressions)
         draft = self._overlay.new_draft()
         rows, plain = BulkReader(draft, namespaces).read(texts)
-        compiled, bad = _compile_odd(texts, plain, namespaces)
+        compiled, bad = compile_odd(texts, plain, lambda text: _compile(text, namespaces), (XPathSyntaxError,))
         if bad and errors is None:
             raise AddManyError(bad)
-        good = np.ones(len(texts), np.bool_)
-        good[[position for position, _ in bad]] = False
-        ids = np.full(len(texts), -1, np.int64)
-        ids[good] = self._overlay.take_ids(int(good.sum()))
+        ids = self._take_ids(len(texts), bad)
         draft.add_rows(ids[plain], rows)
-        for position, plan, verified in breathing(compiled):
+        for position, (plan, verified) in breathing(compiled):
             draft.add(int(ids[position]), plan, verified)
         self._overlay.add_layer(draft)
         if errors is not None:
             errors += bad
         return ids
-
-    def remove(self, subscription_id: int) -> None:
-        """Unsubscribe; `UnknownSubscription` if there is no such subscription (any more)."""
-        self.remove_many([subscription_id])
-
-    def remove_many(self, subscription_ids: Iterable[int]) -> None:
-        """Unsubscribe many; if one of them is unknown, none is removed."""
-        missing = self._overlay.remove(_checked_ids(subscription_ids))
-        if len(missing):
-            raise UnknownSubscription(int(missing[0]))
-
-    def __len__(self) -> int:
-        return len(self._overlay.snapshot)
-
-    def __contains__(self, subscription_id: object) -> bool:
-        try:
-            return self._overlay.snapshot.find(_checked_id(subscription_id)) is not None
-        except (UnknownSubscription, TypeError):
-            return False
 
     def match(self, document: bytes | str) -> np.ndarray:
         """The ids of all subscriptions that want the document, ascending; `DocumentError` if it is not good XML."""
@@ -136,16 +115,11 @@ class XPathIndex:
         """
         if mode not in MODES:
             raise ValueError(f"mode is {mode!r}, expected one of {', '.join(MODES)}")
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads is {threads}, expected 1 or more, or None for one a processor")
-        return match_events(self._overlay.snapshot, list(documents), self.limits, mode, threads)
+        return match_events(self._overlay.snapshot, list(documents), self.limits, mode, checked_threads(threads))
 
     def explain(self, subscription_id: int, document: bytes | str) -> Explanation:
         """Why a subscription wants a document, or which of its steps found nothing."""
-        found = self._overlay.snapshot.find(_checked_id(subscription_id))
-        if found is None:
-            raise UnknownSubscription(subscription_id)
-        layer, slot = found
+        layer, slot = self._find(subscription_id)
         return explain(layer.segment, slot, document, self.limits)
 
     def stats(self) -> dict[str, Any]:
@@ -163,14 +137,6 @@ class XPathIndex:
             "records": sum(layer.segment.words.n_records for layer in snapshot.layers),
             "bytes": sum(layer.segment.n_bytes + layer.alive.nbytes for layer in snapshot.layers),
         }
-
-    def merge(self) -> None:
-        """Make the index one segment, as small and as fast as it can be; matching and updates go on meanwhile."""
-        self._overlay.merge_all()
-
-    def wait_until_merged(self) -> None:
-        """Return when no merging is going on in the background."""
-        self._overlay.wait_until_merged()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file that `load` can map into memory."""
@@ -205,53 +171,6 @@ def _merged(algorithm: Algorithm, layers: Sequence[Layer[Segment]]) -> Segment:
 def _compile(expression: str, namespaces: Namespaces | None) -> tuple[Plan, Verified]:
     plan = compile_expression(parse(expression, namespaces))
     return plan, Verified(expression, tuple(sorted((namespaces or {}).items())))
-
-
-def _checked_id(subscription_id: object) -> int:
-    if isinstance(subscription_id, bool) or not isinstance(subscription_id, (int, np.integer)):
-        raise TypeError(f"a subscription id is an int, not {type(subscription_id).__name__}")
-    if not 0 < subscription_id < 1 << 63:
-        raise UnknownSubscription(int(subscription_id))
-    return int(subscription_id)
-
-
-def _checked_ids(subscription_ids: Iterable[int]) -> np.ndarray:
-    """The distinct ids, ascending; as quick as can be if they come as `add_many` returned them."""
-    if isinstance(subscription_ids, np.ndarray) and subscription_ids.dtype == np.int64:
-        in_order = np.sort(subscription_ids)
-        ids = in_order[np.append(True, in_order[1:] != in_order[:-1])[: len(in_order)]]
-        if len(ids) and ids[0] <= 0:
-            raise UnknownSubscription(int(ids[0]))
-        return ids
-    distinct = {_checked_id(subscription_id) for subscription_id in breathing(subscription_ids)}
-    return np.sort(np.fromiter(distinct, np.int64, len(distinct)))
-
-
-def _listed(expressions: Iterable[str]) -> list[str]:
-    if isinstance(expressions, str):
-        raise TypeError("expressions is one str, expected several; for one expression there is add()")
-    return expressions if isinstance(expressions, list) else list(expressions)
-
-
-def _check_texts(texts: list[str]) -> None:
-    for position, text in enumerate(breathing(texts)):
-        if not isinstance(text, str):
-            raise TypeError(f"expression {position} is {type(text).__name__}, expected str")
-
-
-def _compile_odd(
-    texts: list[str], plain: np.ndarray, namespaces: Namespaces | None
-) -> tuple[list[Compiled], list[tuple[int, XPathSyntaxError]]]:
-    """Compile the expressions that were not plain, one by one; those that do not parse come with their errors."""
-    is_odd = np.ones(len(texts), np.bool_)
-    is_odd[plain] = False
-    compiled, bad = [], []
-    for position in breathing(np.flatnonzero(is_odd).tolist()):
-        try:
-            compiled.append((position, *_compile(texts[position], namespaces)))
-        except XPathSyntaxError as error:
-            bad.append((position, error))
-    return compiled, bad
 
 
 def _read_verified(entry: Any) -> Verified | None:

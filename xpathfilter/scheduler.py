@@ -18,7 +18,6 @@ to its leader. If lxml will not be asked, the leader lets the tree go after its 
 that takes a while, and they could not begin meanwhile, for want of the GIL.
 """
 
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -81,10 +80,9 @@ def _sorted(found: list[np.ndarray]) -> np.ndarray:
 
 
 def match_events(
-    snapshot: Snapshot[Segment], documents: Sequence[Any], limits: DocumentLimits, mode: str, threads: int | None
+    snapshot: Snapshot[Segment], documents: Sequence[Any], limits: DocumentLimits, mode: str, n_threads: int
 ) -> list[Result]:
     """The result of each document, or why it has none."""
-    n_threads = threads or os.cpu_count() or 1
     if n_threads == 1 or not snapshot.layers:
         return [_match_or_error(snapshot, document, limits) for document in documents]
     return _Events(snapshot, documents, limits, MODES[mode], n_threads).match()
