@@ -162,7 +162,10 @@ def _read_compiled(path: Path, key: Any) -> Any:
     checksum, body = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
     if hashlib.sha256(body).digest() != checksum:
         return None
-    stored_key, compiled = pickle.loads(body)
+    try:
+        stored_key, compiled = pickle.loads(body)
+    except (ImportError, AttributeError):  # the class of an argument has moved to another module since
+        return None
     return compiled if stored_key == key else None
 
 

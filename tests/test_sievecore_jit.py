@@ -3,6 +3,7 @@
 Each test writes a small package of kernels into a folder of its own and runs it in fresh processes.
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -173,9 +174,12 @@ def test_a_cache_that_fails_later_breaks_no_call(demo: Demo, trouble: str) -> No
     assert not list(demo.folder.rglob("*.tmp")), "nothing half written stays behind"
 
 
+FROM_ELSEWHERE = b"ca_module_that_is_gone\nArguments\n."  # a pickle
+
 DAMAGES = {
     "emptied": lambda content: b"",
     "one_byte_changed": lambda content: content[:999] + bytes([content[999] ^ 1]) + content[1000:],
+    "of_a_class_that_has_moved": lambda content: hashlib.sha256(FROM_ELSEWHERE).digest() + FROM_ELSEWHERE,
 }
 
 
