@@ -9,9 +9,10 @@
 
 The access predicate is the least likely one. A range is attached to the nodes of a binary tree over the cells that
 together cover it, at most two a level, so that a wide one costs as little as a narrow one: PS-Tree links a subscription
-to every cell of the range, and an insert of a wide predicate then touches every cell. A signature has a bit for each
-attribute of the conjunction (attributes share the 64 bits). The paper keeps a Bloom filter of subscriptions in
-each cell, and asks it once a predicate; one word beside the entry asks for all of them at once, and in order of memory.
+to every cell of the range, and an insert of a wide predicate then touches every cell. A list (IN, <>) is attached range
+by range. A signature has a bit for each attribute of the conjunction (attributes share the 64 bits). The paper keeps a
+Bloom filter of subscriptions in each cell, and asks it once a predicate; one word beside the entry asks for all of them
+at once, and in order of memory.
 
 Conjunctions lie in the order of their access cells, so that candidates are neighbours.
 """
@@ -25,7 +26,7 @@ from boolmatch.conjunctions import Conjunctions
 from boolmatch.matching import N_LOOKED_AT, check, decide, propose
 from boolmatch.rows import offsets
 from boolmatch.selectivity import Profile, common_codes
-from boolmatch.spaces import ABSENT, ATTRIBUTE_MASK
+from boolmatch.spaces import ABSENT, ATTRIBUTE_MASK, DETAIL_BIT
 from sievecore.bits import prefetch
 from sievecore.breathing import breathe
 from sievecore.jit import builder, kernel
@@ -47,6 +48,7 @@ __all__ = [
 
 NO_ACCESS, FILED_ELSEWHERE = -1, -2
 GROUP = 16  # attributes whose slices are asked for together
+MANY_RANGES = 64  # of a list (IN) that is filed under its hull instead of under each
 
 
 class PstBloomFiling(NamedTuple):
@@ -60,8 +62,8 @@ class PstBloomFiling(NamedTuple):
     always: np.ndarray  # conjunctions without a predicate to file them under
 
 
-ACCESS = columns("attribute", "low", "high", "special")
-"""`special` is 1 if a predicate of the conjunction has a flag."""
+ACCESS = columns("attribute", "low", "high", "detail", "special")
+"""`detail` is that of a predicate with a few ranges, or -1; `special` is 1 if some predicate has a flag."""
 
 
 def pst_bloom_order(table: Conjunctions, profile: Profile) -> np.ndarray:
@@ -76,13 +78,15 @@ def pst_bloom_order(table: Conjunctions, profile: Profile) -> np.ndarray:
 def build_pst_bloom(table: Conjunctions, profile: Profile) -> PstBloomFiling:
     """File the conjunctions of a table."""
     bits = attribute_bits(profile)
-    return file_singly(choose_access(table), profile, bits, signatures_of(table, bits))
+    return file_singly(table, choose_access(table), profile, bits, signatures_of(table, bits))
 
 
-def file_singly(access: np.ndarray, profile: Profile, bits: np.ndarray, signatures: np.ndarray) -> PstBloomFiling:
+def file_singly(
+    table: Conjunctions, access: np.ndarray, profile: Profile, bits: np.ndarray, signatures: np.ndarray
+) -> PstBloomFiling:
     """File each conjunction under its access predicate; those that are `FILED_ELSEWHERE` are left out."""
     tree_start = _tree_starts(profile)
-    node_start, entries = _file(access, tree_start)
+    node_start, entries = _file(table, access, tree_start)
     breathe()
     always = np.flatnonzero(access["attribute"] == NO_ACCESS).astype(np.int32)
     return PstBloomFiling(tree_start, node_start, entries, signatures[entries], bits, always)
@@ -107,12 +111,16 @@ def choose_access(table):
     for conjunction in range(len(access)):
         first, end = table.start[conjunction], table.start[conjunction + 1]
         chosen = access[conjunction]
-        chosen.attribute, chosen.special = NO_ACCESS, 0
+        chosen.attribute, chosen.detail, chosen.special = NO_ACCESS, -1, 0
         for position in range(first, end):
             chosen.special |= table.predicates[position].attribute > ATTRIBUTE_MASK
         if first < end and table.predicates[first].high != ABSENT:
             chosen.attribute = table.predicates[first].attribute & ATTRIBUTE_MASK
             chosen.low, chosen.high = common_codes(table.predicates, first, end, first)
+            if table.predicates[first].attribute & DETAIL_BIT:
+                detail = table.details[np.searchsorted(table.detailed, first)]
+                is_short = table.range_start[detail + 1] - table.range_start[detail] <= MANY_RANGES
+                chosen.detail = detail if is_short else -1
     return access
 
 
@@ -143,32 +151,42 @@ def _cell(chosen, tree_start):
 
 
 @builder
-def _file(access, tree_start):
+def _file(table, access, tree_start):
     """Attach each conjunction to the nodes that cover its access codes: where nodes start, and their entries."""
     node_start = np.zeros(tree_start[-1] + 2, np.int32)
-    nodes = np.empty(64, np.int64)
+    nodes = np.empty(64 * MANY_RANGES, np.int64)
     for chosen in access:
-        for i in range(_covering_nodes(chosen, tree_start, nodes)):
+        for i in range(_access_nodes(table, chosen, tree_start, nodes)):
             node_start[nodes[i] + 2] += 1
     for i in range(len(node_start) - 1):
         node_start[i + 1] += node_start[i]
     entries = np.empty(node_start[-1], np.int32)
     for conjunction in range(len(access)):
-        for i in range(_covering_nodes(access[conjunction], tree_start, nodes)):
+        for i in range(_access_nodes(table, access[conjunction], tree_start, nodes)):
             entries[node_start[nodes[i] + 1]] = conjunction
             node_start[nodes[i] + 1] += 1
     return node_start[:-1].copy(), entries
 
 
 @kernel
-def _covering_nodes(chosen, tree_start, nodes):
-    """Write the fewest nodes that cover the access codes; return how many. Leaf i of n is node n + i."""
+def _access_nodes(table, chosen, tree_start, nodes):
+    """Write the fewest nodes that cover the access codes, or each range of a list of them; return how many."""
     if chosen.attribute < 0:
         return 0
     base = tree_start[chosen.attribute]
     n_leaves = (tree_start[chosen.attribute + 1] - base) // 2
-    left, right = n_leaves + chosen.low, n_leaves + chosen.high + 1
+    if chosen.detail < 0:
+        return _covering_nodes(base, n_leaves, chosen.low, chosen.high, nodes, 0)
     n_nodes = 0
+    for i in range(table.range_start[chosen.detail], table.range_start[chosen.detail + 1]):
+        n_nodes = _covering_nodes(base, n_leaves, table.ranges[i].low, table.ranges[i].high, nodes, n_nodes)
+    return n_nodes
+
+
+@kernel
+def _covering_nodes(base, n_leaves, low, high, nodes, n_nodes):
+    """Add the fewest nodes that cover some codes; return how many there are now. Leaf i of n is node n + i."""
+    left, right = n_leaves + low, n_leaves + high + 1
     while left < right:
         if left & 1:
             nodes[n_nodes] = base + left

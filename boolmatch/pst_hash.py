@@ -132,7 +132,7 @@ def build_pst_hash(table: Conjunctions, profile: Profile) -> PstHashFiling:
     key_bits, pair_bits, levels = _mark_keys(sides, shifts, len(profile.n_codes))
     access, bits = choose_access(table), attribute_bits(profile)
     access["attribute"][sides["attribute"][:, 0] != NO_PAIR] = FILED_ELSEWHERE
-    singles = file_singly(access, profile, bits, signatures_of(table, bits))
+    singles = file_singly(table, access, profile, bits, signatures_of(table, bits))
     n_conjunctions = np.array([table.n_conjunctions])
     return PstHashFiling(place_start, pair_entries, key_bits, pair_bits, levels, shifts, n_conjunctions, *singles)
 
