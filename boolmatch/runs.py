@@ -6,7 +6,6 @@
 What is taken next, and by which kernel, is for subclasses to say.
 """
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from boolmatch.coded_event import with_room
 from boolmatch.flat_events import FlatEvents
 from boolmatch.matching import N_COUNTS, Work
+from sievecore.crews import work_together
 from sievecore.snapshots import Layer
 
 __all__ = ["N_DONE", "Run", "largest_event"]
@@ -34,12 +34,7 @@ class Run:
 
     def run(self, n_threads: int) -> list[np.ndarray]:
         """The ids that want each event, ascending."""
-        helpers = [threading.Thread(target=self.work) for _ in range(n_threads - 1)]
-        for helper in helpers:
-            helper.start()
-        self.work()
-        for helper in helpers:
-            helper.join()
+        work_together(self.work, n_threads)
         if self.failure is not None:
             raise self.failure
         segment_counts: np.ndarray = self.layer.segment.counts

@@ -12,6 +12,7 @@
     result_bits  which slots a match has found                      ┘
     breathing    long Python loops that let other threads in
     settling     what is loaded is out of the garbage collector's sight
+    crews        threads that wait for work
     scratch      working memory, lent out
     snapshots    one version of an index: frozen segments, and who in them is alive
     overlay      updates that cost little at any size

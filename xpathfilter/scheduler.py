@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sievecore.atomics import atomic_load, atomic_store, compare_and_swap, fetch_add
+from sievecore.crews import work_together
 from sievecore.jit import kernel
 from sievecore.scratch import ScratchPool
 from sievecore.snapshots import Layer, Snapshot
@@ -128,13 +129,8 @@ class _Events:
 
     def match(self) -> list[Result]:
         """All results, when every thread is done."""
-        run, n_helpers = self._run, self._n_threads - 1
-        helpers = [threading.Thread(target=run, args=(self._mode.all_lead,)) for _ in range(n_helpers)]
-        for helper in helpers:
-            helper.start()
-        self._run(may_lead=True)
-        for helper in helpers:
-            helper.join()
+        caller = threading.get_ident()
+        work_together(lambda: self._run(self._mode.all_lead or threading.get_ident() == caller), self._n_threads)
         if self._failure is not None:
             raise self._failure
         return self._results
