@@ -15,7 +15,6 @@ BOUNDS: dict[tuple[str, int], float] = {
     ("times faster than delta", 1 * M): 40,
     ("times the cost of a tenth", 1 * M): 7,
     ("me-cp: throughput of 2 threads over 1", 100 * K): 1.6,
-    ("speed of 2 threads over 1", 100 * K): 1.5,
     ("speed of 2 threads over 1", 1 * M): 1.5,
     ("subscriptions loaded a second", 1 * M): 100_000,
     ("subscriptions merged a second", 1 * M): 100_000,
