@@ -6,6 +6,7 @@
 What is taken next, and by which kernel, is for subclasses to say.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ FIRST_ROOM = 1 << 12
 N_DONE = 0  # the cell of `progress` that counts the events done since the last call of the kernel
 
 
-class Run:
+class Run(ABC):
     """See the module."""
 
     def __init__(self, layer: Layer[Any], flat: FlatEvents) -> None:
@@ -66,8 +67,10 @@ class Run:
         scratches.give_back(work)
 
     def memory(self, work: Work) -> Any:
-        """Whatever else a thread works with."""
+        """Whatever else a thread works with: nothing, unless a subclass says otherwise."""
+        return None
 
+    @abstractmethod
     def match(
         self, work: Work, memory: Any, progress: np.ndarray, events: np.ndarray, ends: np.ndarray, ids: np.ndarray
     ) -> bool:
@@ -75,7 +78,6 @@ class Run:
 
         `events` are those done, `ends` where the ids of each end.
         """
-        raise NotImplementedError
 
     def _keep(self, events: np.ndarray, ends: np.ndarray, ids: np.ndarray, n_done: int) -> None:
         """Hand out what was found, in copies: whoever keeps one result should not keep them all."""
