@@ -10,6 +10,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 WARMED := $(VENV)/.warmed
+STUBS := .
 SOURCES := $(shell find sievecore xpathfilter boolmatch -name '*.py')
 
 # The first Python on PATH that really starts, is new enough and can make environments. Shims of version
@@ -35,7 +36,7 @@ elif [[ -z "$${python:-}" ]]; then \
 fi
 endef
 
-.PHONY: help env run test test-bounds check format bench bench-bool bench-10m clean
+.PHONY: help env run test test-bounds check proto format bench bench-bool bench-10m clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/  make \1 \t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -59,6 +60,11 @@ check: env ## lint, format and types
 	@$(IN_VENV) -m ruff check .
 	@$(IN_VENV) -m ruff format --check .
 	@$(IN_VENV) -m mypy
+
+proto: env ## generate pathsieve/v1 from proto/ again
+	@export PATH="$(VENV)/bin:$$PATH"; protoc="$(IN_VENV) -m grpc_tools.protoc --proto_path=proto"; \
+	$$protoc --python_out=$(STUBS) --mypy_out=quiet:$(STUBS) proto/pathsieve/v1/*.proto; \
+	$$protoc --grpc_python_out=$(STUBS) --mypy_grpc_out=quiet:$(STUBS) proto/pathsieve/v1/*_service.proto
 
 format: env ## rewrite the code in the project's format
 	@$(IN_VENV) -m ruff check --fix .

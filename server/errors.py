@@ -1,0 +1,121 @@
+"""What can go wrong in the server. `server.rpc.statuses` says which gRPC status each class becomes.
+
+    ServerError
+    ├── InvalidRequest       a field is not what was expected
+    ├── NotFound             no such subscription, of this tenant
+    ├── AlreadyExists        the name is taken
+    ├── EtagMismatch         somebody else has changed it since
+    ├── LimitExceeded        a named limit: what it is, what was asked
+    ├── AlreadyAttached      another stream has the subscription
+    ├── PermissionDenied     the token lacks a role
+    ├── Unauthenticated      no token, or one that is not known or has expired
+    ├── StoreUnavailable     the store cannot take it now; try again
+    └── Draining             the server is about to stop; try again elsewhere
+
+The errors of the engines (`XPathSyntaxError`, `BooleanSyntaxError`, `DocumentError`, `EventError`, ...) pass through
+as they are.
+"""
+
+__all__ = [
+    "AlreadyAttached",
+    "AlreadyExists",
+    "Draining",
+    "EtagMismatch",
+    "InvalidRequest",
+    "LimitExceeded",
+    "NotFound",
+    "PermissionDenied",
+    "ServerError",
+    "StoreUnavailable",
+    "Unauthenticated",
+]
+
+
+class ServerError(Exception):
+    """The root of all errors that the server raises of its own accord. `facts` are for programs, `str()` for people."""
+
+    def __init__(self, message: str, **facts: str | int | float) -> None:
+        super().__init__(message)
+        self.facts = facts
+
+
+class InvalidRequest(ServerError):
+    """`field` is not what was expected."""
+
+    def __init__(self, field: str, expected: str, **facts: str | int | float) -> None:
+        super().__init__(f"{field}: {expected}", field=field, **facts)
+        self.field = field
+
+
+class NotFound(ServerError):
+    """There is no such thing, or it belongs to somebody else: the two look the same from outside."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no {name}; `pathsieve sub list` shows what there is", name=name)
+        self.name = name
+
+
+class AlreadyExists(ServerError):
+    """The name is taken."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} exists already; choose another id, or update it", name=name)
+        self.name = name
+
+
+class EtagMismatch(ServerError):
+    """Somebody else has changed it since it was read."""
+
+    def __init__(self, name: str, expected: str, found: str) -> None:
+        super().__init__(
+            f"{name} has changed: its etag is {found}, not {expected}; read it again and repeat the change",
+            name=name,
+            etag=found,
+        )
+        self.name = name
+
+
+class LimitExceeded(ServerError):
+    """More than the limit called `limit` allows."""
+
+    def __init__(self, limit: str, allowed: int | float, found: int | float, hint: str = "") -> None:
+        advice = f"; {hint}" if hint else ""
+        super().__init__(
+            f"{found:,} is more than the limit {limit} of {allowed:,}{advice}",
+            limit=limit,
+            allowed=allowed,
+            found=found,
+        )
+        self.limit = limit
+
+
+class AlreadyAttached(ServerError):
+    """Another stream has the subscription, exclusively or with another list of subscriptions."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} is attached already: {reason}", name=name)
+        self.name = name
+
+
+class PermissionDenied(ServerError):
+    """The token lacks a role."""
+
+
+class Unauthenticated(ServerError):
+    """No token, or one that is not known or has expired."""
+
+
+class StoreUnavailable(ServerError):
+    """The store cannot take it now: nothing was acknowledged, and the call may be repeated after `retry_after` s."""
+
+    def __init__(self, reason: str, retry_after: float = 1.0) -> None:
+        super().__init__(f"the store is not available: {reason}; try again", retry_after=retry_after)
+        self.retry_after = retry_after
+
+
+class Draining(ServerError):
+    """The server is about to stop."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is stopping; try again in a moment, or elsewhere", retry_after=1.0)
+        self.retry_after = 1.0
