@@ -21,18 +21,17 @@ from typing import Protocol
 
 import numpy as np
 
+from server.deliveries import EPHEMERAL
 from server.documents import Document
 from server.errors import Draining, ServerError
 from server.filters import Matched, TenantFilters
 from server.match_log import MatchLog
 from server.repetitions import Repetitions, key_of
+from server.store import Operation
 
-__all__ = ["EPHEMERAL", "Outcome", "Published", "Publishing", "PublishingCounts", "PublishingSettings"]
+__all__ = ["Outcome", "Published", "Publishing", "PublishingCounts", "PublishingSettings"]
 
 logger = logging.getLogger("pathsieve.publishing")
-
-EPHEMERAL = 1 << 48
-"""Numbers from here on are filters that live with their stream: nothing of theirs is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +82,7 @@ class _Request:
     waiting: list[int] = field(default_factory=list)
     repeated: "list[tuple[int, asyncio.Future[Outcome]]]" = field(default_factory=list)
     n_bytes: int = 0
+    also: Operation | None = None
     done: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -136,10 +136,14 @@ class Publishing:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._matcher.shutdown()
 
-    async def publish(self, tenant: str, documents: Sequence[Document]) -> list[Outcome]:
-        """What becomes of each document, in order: accepted and durable, or why not."""
+    async def publish(self, tenant: str, documents: Sequence[Document], also: Operation | None = None) -> list[Outcome]:
+        """What becomes of each document, in order: accepted and durable, or why not.
+
+        `also` is done in the same transaction as the documents are made durable in: if it fails, they all fail.
+        """
         await self._wait_for_room(sum(len(document.xml) for document in documents))
         request = self._admit(tenant, documents)
+        request.also = also
         self._requests.append(request)
         self._arrived.set()
         # The caller may be cancelled; what was admitted goes on, and others may wait for it.
@@ -235,7 +239,8 @@ class Publishing:
     async def _finish(self, batches: Sequence[Batch]) -> None:
         """Make batches durable in one commit, then tell everybody."""
         arrivals = [arrival for requests, matched in batches for arrival in _arrivals(requests, matched)]
-        failure = await self._append(arrivals)
+        also = [request.also for requests, _ in batches for request in requests if request.also is not None]
+        failure = await self._append(arrivals, also)
         for request, position, found in arrivals:
             self._settle(request, position, found, failure)
         for requests, _ in batches:
@@ -246,16 +251,16 @@ class Publishing:
         async with self._room:
             self._room.notify_all()
 
-    async def _append(self, arrivals: Sequence["_Arrival"]) -> BaseException | None:
+    async def _append(self, arrivals: Sequence["_Arrival"], also: Sequence[Operation]) -> BaseException | None:
         """Append all durable matches to the log; why not, if the store cannot take them."""
         entries = [
             (request.tenant, request.documents[position], _durable(found))
             for request, position, found in arrivals
             if _is_durable(found)
         ]
-        if not entries:
+        if not entries and not also:
             return None
-        appending = asyncio.ensure_future(self._log.append(entries))
+        appending = asyncio.ensure_future(self._log.append(entries, also))
         await asyncio.wait([appending])
         error = appending.exception()
         if error is not None and not isinstance(error, ServerError):
@@ -267,7 +272,7 @@ class Publishing:
         outcome: Outcome
         if isinstance(found, BaseException):
             outcome = found
-        elif failure is not None and _is_durable(found):
+        elif failure is not None and (_is_durable(found) or request.also is not None):
             outcome = failure
         else:
             outcome = Published(request.documents[position].id, len(found))
