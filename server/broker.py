@@ -12,6 +12,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from server.catalog import Catalog, Changes, Created
 from server.checks import check_filter
 from server.cursors import Cursors
@@ -28,7 +30,6 @@ from server.documents import AttributeValue, Document
 from server.ephemeral_filters import EphemeralFilters
 from server.match_log import MatchLog
 from server.publishing import Outcome, Published, Publishing
-from server.staging import Staging
 from server.store import Store
 from server.store.subscriptions import Page
 from server.subscriptions import Filter, Subscription
@@ -54,12 +55,8 @@ class Standing:
 
     head: int
     floor: int
-    dead_letters: int
+    backlog: int
     is_attached: bool
-
-    @property
-    def backlog(self) -> int:
-        return self.head - self.floor
 
 
 class Broker:
@@ -73,7 +70,6 @@ class Broker:
         cursors: Cursors,
         deliveries: Deliveries,
         publishing: Publishing,
-        staging: Staging,
         ephemeral: EphemeralFilters,
     ) -> None:
         self.store = store
@@ -82,7 +78,6 @@ class Broker:
         self.cursors = cursors
         self.deliveries = deliveries
         self.publishing = publishing
-        self.staging = staging
         self.ephemeral = ephemeral
 
     async def create(self, subscription: Subscription) -> Subscription:
@@ -103,14 +98,12 @@ class Broker:
     async def delete(self, tenant: str, subscription_id: str, etag: str = "") -> None:
         await self.catalog.delete(tenant, subscription_id, etag)
 
-    async def standing(self, subscription: Subscription) -> Standing:
+    def standing(self, subscription: Subscription) -> Standing:
         """How far delivery of a subscription has come."""
-        number = subscription.number
+        number = np.array([subscription.number])
+        head, backlog = self.log.head(subscription.number), self.cursors.backlog(number)
         return Standing(
-            head=self.log.head(number),
-            floor=self.cursors.floor(number),
-            dead_letters=await self.store.count_dead_letters(number),
-            is_attached=self.deliveries.is_attached(number),
+            head, self.cursors.floor(subscription.number), backlog, self.deliveries.is_attached(subscription)
         )
 
     async def test_filter(self, tenant: str, filter: Filter | str, document: Document) -> Tested:

@@ -31,8 +31,6 @@ __all__ = ["Catalog", "Changes", "Created", "Listener", "Progress"]
 
 logger = logging.getLogger("pathsieve.catalog")
 
-RECONCILE_PAUSE = 1.0
-
 Progress = Callable[[int, int], None]
 """Called with how many subscriptions are loaded, and of how many."""
 Changes = Mapping[str, Any]
@@ -219,20 +217,10 @@ class Catalog:
             task.add_done_callback(self._reconciling.discard)
 
     async def _reconcile(self, subscriptions: Sequence[Subscription]) -> None:
-        await self._settled()
+        await self._store.settled()
         for given in subscriptions:
             async with self._locks[given.token]:
                 await self._follow(given)
-
-    async def _settled(self) -> None:
-        """Wait until the store has taken a write again: then all before it are decided."""
-        while True:
-            try:
-                await self._store.write(lambda connection: None)
-            except StoreUnavailable:
-                await asyncio.sleep(RECONCILE_PAUSE)
-            else:
-                return
 
     async def _follow(self, given: Subscription) -> None:
         """Bring the engines in line with what the store has."""

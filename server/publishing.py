@@ -6,7 +6,8 @@
 
 Two tasks work hand in hand: while one batch is being made durable, the next is being matched. Batches stay in order,
 so what one publisher sends in order gets its sequence numbers in that order. A document is acknowledged when all that
-it matched is durable; if the store cannot take it, it is refused, and may be sent again.
+it matched is durable; if the store cannot take it, it is refused, and may be sent again. If the store was too slow to
+say whether it took it, who sent it is told so at once, and a repetition waits until it is known.
 """
 
 import asyncio
@@ -14,20 +15,20 @@ import logging
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from server.deliveries import EPHEMERAL
 from server.documents import Document
-from server.errors import Draining, ServerError
+from server.errors import Draining, ServerError, StoreUnavailable
 from server.filters import Matched, TenantFilters
-from server.match_log import MatchLog
+from server.match_log import MatchLog, Record
 from server.repetitions import Repetitions, key_of
-from server.store import Operation
+from server.store.jobs import Operation
 
 __all__ = ["Outcome", "Published", "Publishing", "PublishingCounts", "PublishingSettings"]
 
@@ -97,6 +98,7 @@ class Publishing:
         filters_of: Callable[[str], TenantFilters],
         log: MatchLog,
         streams: EphemeralStreams,
+        settled: Callable[[], Awaitable[None]],
         settings: PublishingSettings | None = None,
         clock: Callable[[], float] = time.time,
         on_match: Callable[[float, int], None] = lambda seconds, n_documents: None,
@@ -109,6 +111,7 @@ class Publishing:
         self._filters_of = filters_of
         self._log = log
         self._streams = streams
+        self._settled = settled
         self._clock = clock
         self._on_match = on_match
         self._requests: deque[_Request] = deque()
@@ -117,12 +120,19 @@ class Publishing:
         self._arrived = asyncio.Event()
         self._matched: asyncio.Queue[Batch] = asyncio.Queue(maxsize=2)
         self._matcher = ThreadPoolExecutor(1, thread_name_prefix="pathsieve-match")
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._uncertain: dict[int, Document] = {}
         self._unfinished = 0
         self._is_draining = False
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(self._match_batches()), asyncio.create_task(self._finish_batches())]
+        self._run(self._match_batches())
+        self._run(self._finish_batches())
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def drain(self) -> None:
         """Take no more; return when all that was taken is finished."""
@@ -131,9 +141,10 @@ class Publishing:
             await self._room.wait_for(lambda: not self._unfinished)
 
     async def close(self) -> None:
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._matcher.shutdown()
 
     async def publish(self, tenant: str, documents: Sequence[Document], also: Operation | None = None) -> list[Outcome]:
@@ -243,6 +254,8 @@ class Publishing:
         failure = await self._append(arrivals, also)
         for request, position, found in arrivals:
             self._settle(request, position, found, failure)
+        if isinstance(failure, StoreUnavailable) and failure.outcome_unknown:
+            self._run(self._resolve(arrivals, failure))
         for requests, _ in batches:
             for request in requests:
                 self._unfinished -= 1
@@ -281,9 +294,31 @@ class Publishing:
                 self._streams.dispatch_ephemeral(request.documents[position], ephemeral)
         self._count(outcome)
         request.outcomes[position] = outcome
+        if isinstance(outcome, StoreUnavailable) and outcome.outcome_unknown:
+            self._uncertain[id(request.documents[position])] = request.documents[position]
+        else:
+            self._finish_repetition(request, position, outcome)
+
+    def _finish_repetition(self, request: _Request, position: int, outcome: Outcome) -> None:
         key = request.keys[position]
         if key is not None:
             self.repetitions.finish(key, outcome, isinstance(outcome, Published))
+
+    def landed(self, records: Iterable[Record]) -> None:
+        """Records have become durable, whether or not somebody still waits for them."""
+        if self._uncertain:
+            for record in records:
+                self._uncertain.pop(id(record.document), None)
+
+    async def _resolve(self, arrivals: Sequence["_Arrival"], failure: StoreUnavailable) -> None:
+        """Find out what the store has taken after all, and tell those who repeat it."""
+        await self._settled()
+        for request, position, _ in arrivals:
+            document = request.documents[position]
+            if request.outcomes[position] is failure:
+                has_landed = self._uncertain.pop(id(document), None) is None
+                outcome: Outcome = Published(document.id) if has_landed else failure
+                self._finish_repetition(request, position, outcome)
 
     def _count(self, outcome: Outcome) -> None:
         if isinstance(outcome, Published):

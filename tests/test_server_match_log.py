@@ -1,13 +1,13 @@
 """The match log: what was appended is read back, by subscription or by position, from memory, segments or a new start."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from server.documents import Document
-from server.match_log import MatchLog, Record, SegmentLimits
+from server.match_log import MatchLog, SegmentLimits
 from server.store import Store, open_store
 
 EVERYTHING = (1_000_000, 1 << 40)

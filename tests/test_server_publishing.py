@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
-from server.deliveries import EPHEMERAL
 
+from server.deliveries import EPHEMERAL
 from server.documents import Document
 from server.errors import Draining, StoreUnavailable
 from server.filters import Matched, TenantFilters
+from server.match_log import Record
 from server.publishing import Published, Publishing, PublishingSettings
 from server.subscriptions import Filter
 from xpathfilter import DocumentError
@@ -26,10 +27,16 @@ class HeldLog:
         self.gate = asyncio.Event()
         self.gate.set()
         self.failure: Exception | None = None
+        self.failed: list[Document] = []
+        self.answers = asyncio.Event()
+
+    async def settled(self) -> None:
+        await self.answers.wait()
 
     async def append(self, entries: Sequence[tuple[str, Document, np.ndarray]], also: Sequence[object] = ()) -> None:
         await self.gate.wait()
         if self.failure is not None:
+            self.failed += [document for _, document, _ in entries]
             raise self.failure
         self.entries += [(tenant, document.id, numbers.tolist()) for tenant, document, numbers in entries]
 
@@ -65,6 +72,7 @@ class Bench:
             self.tenants.__getitem__,
             self.log,  # type: ignore[arg-type]
             self.streams,
+            self.log.settled,
             PublishingSettings(**settings),  # type: ignore[arg-type]
             clock=lambda: self.now,
         )
@@ -172,6 +180,23 @@ async def test_what_the_store_could_not_take_may_be_sent_again() -> None:
         assert await our.publish(quote("1"), unwanted) == [our.log.failure, Published("2", 0)]
         our.log.failure = None
         assert await our.publish(quote("1")) == [Published("1", 1)]
+
+
+@pytest.mark.parametrize("has_landed", [True, False])
+async def test_a_repetition_of_what_the_store_may_have_taken_waits_until_it_is_known(has_landed: bool) -> None:
+    async with bench() as our:
+        our.log.failure = unknown = StoreUnavailable("no answer within 30 s", outcome_unknown=True)
+        assert await our.publish(quote("1")) == [unknown]
+        our.log.failure = None
+        again = asyncio.create_task(our.publish(quote("1")))
+        done, _ = await asyncio.wait([again], timeout=0.1)
+        assert not done
+        if has_landed:
+            position, document = 1, our.log.failed[0]
+            our.publishing.landed([Record(position, document, np.array([QUOTE]), np.array([1]))])
+        our.log.answers.set()
+        assert await again == ([Published("1", duplicate=True)] if has_landed else [unknown])
+        assert await our.publish(quote("1")) == [Published("1", duplicate=True) if has_landed else Published("1", 1)]
 
 
 async def test_a_fault_in_the_store_does_not_stop_the_documents_behind(caplog: pytest.LogCaptureFixture) -> None:

@@ -42,6 +42,16 @@ class Store:
         result: Result = await self.writer.run(operation)
         return result
 
+    async def settled(self) -> None:
+        """Wait until the store has taken a write again: then all before it have landed, or never will."""
+        while True:
+            try:
+                await self.write(lambda connection: None)
+            except StoreUnavailable as error:
+                await asyncio.sleep(error.retry_after)
+            else:
+                return
+
     async def close(self) -> None:
         """Finish what is being written, and let go of the store."""
         await self.writer.close()
