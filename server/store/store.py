@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from server.errors import StoreError
+from server.errors import StoreError, StoreUnavailable
 from server.store.committer import Committer
 from server.store.databases import Connection, Database, database_at
 from server.store.readers import Readers
