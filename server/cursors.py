@@ -113,6 +113,10 @@ class Cursors:
         ahead = (sequences > floors + 1) & (sequences <= self._log.heads[numbers])
         self._keep_aside(numbers[ahead], sequences[ahead])
 
+    def floor(self, number: int) -> int:
+        """Everything of a subscription up to this sequence is done."""
+        return int(self.floors[number]) if number < len(self.floors) else 0
+
     def is_done(self, number: int, sequence: int) -> bool:
         if number >= len(self.floors):
             return False

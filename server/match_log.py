@@ -124,6 +124,10 @@ class MatchLog:
         )
         return records
 
+    def head(self, number: int) -> int:
+        """The newest sequence of a subscription."""
+        return int(self.heads[number]) if number < len(self.heads) else 0
+
     def _landed(self, entries: Sequence[Entry], first_position: int) -> list[Record]:
         assert first_position == self.tail.position + 1 or not entries, "another process has appended to this log"
         records = [self.tail.add(document, numbers) for _, document, numbers in entries]

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from server.errors import StoreError
+from server.errors import StoreError, StoreUnavailable
 from server.store.committer import Committer
 from server.store.databases import Connection, Database, database_at
 from server.store.dead_letters import DeadLetterTable
@@ -51,6 +51,16 @@ class Store:
         """What `operation` returns, once it is durable."""
         result: Result = await self.writer.run(operation)
         return result
+
+    async def settled(self) -> None:
+        """Wait until the store has taken a write again: then all before it have landed, or never will."""
+        while True:
+            try:
+                await self.write(lambda connection: None)
+            except StoreUnavailable as error:
+                await asyncio.sleep(error.retry_after)
+            else:
+                return
 
     async def close(self) -> None:
         """Finish what is being written, and let go of the store."""
