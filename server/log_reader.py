@@ -85,7 +85,7 @@ class LogReader:
 
     async def places(self, number: int, first_sequence: int, limit: int) -> list[tuple[int, int]]:
         """(sequence, position) of a number's matches from a sequence on."""
-        head = int(self._tail.heads[number]) if number < len(self._tail.heads) else 0
+        head = self._tail.head(number)
         if first_sequence > head:
             return []
         after = self._start(number, first_sequence)
@@ -157,7 +157,7 @@ class LogReader:
             late = np.flatnonzero(part.times[positions - part.first_position] >= time)
             if len(late):
                 return int(sequences[late[0]])
-        return int(self._tail.heads[number]) + 1
+        return self._tail.head(number) + 1
 
     async def _part_after(self, position: int) -> Part | None:
         """The part that holds the record after a position, or the next that there is."""

@@ -54,6 +54,10 @@ class LogTail:
             grown[: len(self.heads)] = self.heads
             self.heads = grown
 
+    def head(self, number: int) -> int:
+        """The newest sequence of a number."""
+        return int(self.heads[number]) if number < len(self.heads) else 0
+
     def add(self, document: Document, numbers: np.ndarray) -> Record:
         """The next record, which is durable."""
         sequences = self._count(numbers)

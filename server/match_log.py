@@ -144,7 +144,7 @@ class MatchLog:
         part = self.tail.parts[-1]
         if part.n_records and part.times[0] < before:
             self._seal()
-        await self._until_closed()
+        await self.until_closed()
         expired = Expired()
         while self.tail.segments and self.tail.segments[0].newest < before:
             expired = _sum(expired, await self._expire_first())
@@ -180,7 +180,8 @@ class MatchLog:
         if self._closer is None or self._closer.done():
             self._closer = asyncio.create_task(self._close_sealed())
 
-    async def _until_closed(self) -> None:
+    async def until_closed(self) -> None:
+        """Wait until all that is sealed is closed."""
         if self._closer is not None:
             await asyncio.shield(self._closer)
 

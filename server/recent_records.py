@@ -52,3 +52,8 @@ class RecentRecords:
             return None
         place = position - self._records[0].position
         return self._records[place] if 0 <= place < len(self._records) else None
+
+    def clear(self) -> None:
+        """Forget them; they are read from the store then."""
+        self._records.clear()
+        self.n_bytes = 0

@@ -9,13 +9,13 @@ A deleted one leaves a tombstone, so that others who hold subscriptions in memor
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
 
 import numpy as np
 
 from server.errors import AlreadyExists, EtagMismatch, NotFound
 from server.store.databases import Connection, Row, placeholders
 from server.store.subscription_codes import COLUMNS, from_row, namespaces_from_text, to_row
+from server.store.tables import ReadsAndWrites
 from server.subscriptions import Subscription
 
 __all__ = ["Changes", "Columns", "Page", "SubscriptionTable"]
@@ -23,16 +23,6 @@ __all__ = ["Changes", "Columns", "Page", "SubscriptionTable"]
 ALL_COLUMNS = ", ".join(COLUMNS)
 NAMES_AT_ONCE = 500
 CHUNK = 50_000
-
-Result = TypeVar("Result")
-
-
-class ReadsAndWrites(Protocol):
-    """The part of the store that its tables stand on."""
-
-    async def read(self, operation: Callable[[Connection], Result]) -> Result: ...
-
-    async def write(self, operation: Callable[[Connection], Result]) -> Result: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +129,21 @@ class SubscriptionTable:
 def _create(
     connection: Connection, subscriptions: Sequence[Subscription], now: float
 ) -> list[Subscription | AlreadyExists]:
-    last_revision = _advance(connection, "revision", len(subscriptions))
+    revision = _advance(connection, "revision", len(subscriptions)) - len(subscriptions)
+    number = _advance(connection, "number", len(subscriptions)) - len(subscriptions)
     taken = _taken_names(connection, subscriptions)
-    fresh = []
-    for place, subscription in enumerate(subscriptions):
+    results: list[Subscription | AlreadyExists] = []
+    rows = []
+    for place, subscription in enumerate(subscriptions, 1):
         name = (subscription.tenant, subscription.id)
-        if name not in taken:
-            taken.add(name)
-            fresh.append(place)
-    number = _advance(connection, "number", len(fresh)) - len(fresh)
-    revision = last_revision - len(fresh)
-    results: list[Subscription | AlreadyExists] = [AlreadyExists(each.name) for each in subscriptions]
-    for rank, place in enumerate(fresh, 1):
-        results[place] = _stamped(subscriptions[place], number + rank, revision + rank, now)
-    connection.insert("subscriptions", COLUMNS, [to_row(results[place]) for place in fresh])  # type: ignore[arg-type]
+        if name in taken:
+            results.append(AlreadyExists(subscription.name))
+            continue
+        taken.add(name)
+        stamped = _stamped(subscription, number + place, revision + place, now)
+        results.append(stamped)
+        rows.append(to_row(stamped))
+    connection.insert("subscriptions", COLUMNS, rows)
     return results
 
 
