@@ -19,6 +19,7 @@ from server.deliveries import Counters, Deliveries, DeliverySettings
 from server.ephemeral_filters import EphemeralFilters
 from server.extractors import Extractors
 from server.filters import TenantFilters
+from server.housekeeping import Housekeeping, RetentionSettings
 from server.match_log import MatchLog, Record
 from server.publishing import Publishing, PublishingSettings
 from server.staging import Staging
@@ -38,6 +39,7 @@ class BrokerSettings:
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     subscription_limits: SubscriptionLimits = field(default_factory=SubscriptionLimits)
     document_limits: DocumentLimits = field(default_factory=DocumentLimits)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
     extractors: Extractors = field(default_factory=lambda: Extractors({}))
 
 
@@ -73,4 +75,5 @@ async def open_broker(
     log.on_append = appended
     staging = Staging(store, publishing, TenantFilters(settings.extractors, settings.document_limits))
     ephemeral = EphemeralFilters(catalog, deliveries)
-    return Broker(store, catalog, log, cursors, deliveries, publishing, staging, ephemeral)
+    housekeeping = Housekeeping(store, log, settings.retention, clock)
+    return Broker(store, catalog, log, cursors, deliveries, publishing, staging, ephemeral, housekeeping)

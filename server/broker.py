@@ -28,6 +28,7 @@ from server.deliveries import (
 )
 from server.documents import AttributeValue, Document
 from server.ephemeral_filters import EphemeralFilters
+from server.housekeeping import Housekeeping
 from server.match_log import MatchLog
 from server.publishing import Outcome, Published, Publishing
 from server.staging import Batch, Committed, Part, Staging
@@ -73,6 +74,7 @@ class Broker:
         publishing: Publishing,
         staging: Staging,
         ephemeral: EphemeralFilters,
+        housekeeping: Housekeeping,
     ) -> None:
         self.store = store
         self.catalog = catalog
@@ -82,12 +84,15 @@ class Broker:
         self.publishing = publishing
         self.staging = staging
         self.ephemeral = ephemeral
+        self.housekeeping = housekeeping
+        self._tidying: asyncio.Task[None] | None = None
 
     async def load(self, progress: Progress = lambda n_loaded, n_all: None) -> None:
         """Compile all that is stored, and begin to publish."""
         await self.catalog.load(progress)
         await self.publishing.remember(self.store.published)
         self.publishing.start()
+        self._tidying = asyncio.create_task(self.housekeeping.run())
 
     async def drain(self) -> None:
         """Finish what was taken, say goodbye to streams, and take no more."""
@@ -96,6 +101,9 @@ class Broker:
 
     async def close(self) -> None:
         """Stop, with everything durable."""
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.gather(self._tidying, return_exceptions=True)
         await self.publishing.close()
         await self.deliveries.close()
         await self.cursors.close()

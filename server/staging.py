@@ -47,7 +47,7 @@ class Staging:
 
     async def stage(
         self, batch: Batch, part: Part, documents: Sequence[Document], first_place: int
-    ) -> list[tuple[int, Exception]]:
+    ) -> Sequence[tuple[int, Exception]]:
         """Keep documents of a part, the first of which is number `first_place`; those that are refused, and why.
 
         The first ones, at place 0, replace what an earlier try at this part has left.
