@@ -81,6 +81,10 @@ class ServerProcess:
         """SIGTERM: the server drains; its exit code."""
         return await self._end(signal.SIGTERM)
 
+    def terminate(self) -> None:
+        """Ask it to stop, and do not wait."""
+        self.signal(signal.SIGTERM)
+
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
