@@ -32,6 +32,9 @@ from pathsieve.v1 import problem_pb2
 
 __all__ = ["error_of_call", "error_of_problem", "is_passing"]
 
+BROKEN = ("Internal error from Core", "Stream removed", "Received RST_STREAM")
+"""How gRPC tells that a stream broke while it was being written to, whatever the server had said last."""
+
 DETAILS_KEY = "grpc-status-details-bin"
 
 BY_REASON: dict[str, type[PathSieveError]] = {
@@ -78,6 +81,8 @@ def error_of_call(failed: grpc.aio.AioRpcError, address: str = "") -> PathSieveE
     reason, facts = _details(failed)
     kind = BY_REASON.get(reason.replace("_", "")) or BY_STATUS.get(failed.code(), ServerFault)
     message = failed.details() or failed.code().name
+    if message.startswith(BROKEN):
+        kind = Unavailable
     if kind is Unavailable and not reason:
         message = f"no answer from {address}: {message}"
         facts["address"] = address
