@@ -150,13 +150,14 @@ class AsyncAttachment:
         while not self._is_leaving:
             error = await self._attach()
             self._inbox.drop_stale()
+            if self._is_leaving:
+                break
             if self._stream and self._stream.is_attached:
                 pauses = Pauses(None)
                 self.n_breaks += 1
-            if not self._is_leaving:
-                LOG.info("detached: %s; attaching again", error)
-                self._caller.endpoints.move_on()
-                await pauses.pause(error)
+            LOG.info("detached: %s; attaching again", error)
+            self._caller.endpoints.move_on()
+            await pauses.pause(error)
 
     async def _attach(self) -> PathSieveError:
         """One stream, to its end; the passing error that ended it."""

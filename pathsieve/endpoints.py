@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathsieve.v1.publish_service_pb2_grpc import PublishServiceAsyncStub
     from pathsieve.v1.subscription_service_pb2_grpc import SubscriptionServiceAsyncStub
 
-__all__ = ["DEFAULT_ADDRESS", "Endpoint", "Endpoints", "Tls"]
+__all__ = ["DEFAULT_ADDRESS", "Endpoint", "Endpoints", "Tls", "channel_credentials"]
 
 DEFAULT_ADDRESS = "127.0.0.1:7443"
 PathLike = str | Path
@@ -61,7 +61,7 @@ class Endpoints:
         self.addresses = [address.strip() for address in listed]
         if not all(self.addresses) or not self.addresses:
             raise ValueError(f"expected an address such as {DEFAULT_ADDRESS}, or several, found {addresses!r}")
-        self._credentials = _credentials(tls)
+        self._credentials = channel_credentials(tls)
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._opened: dict[str, Endpoint] = {}
         self._place = 0
@@ -97,7 +97,8 @@ class Endpoints:
         )
 
 
-def _credentials(tls: Tls) -> grpc.ChannelCredentials | None:
+def channel_credentials(tls: Tls) -> grpc.ChannelCredentials | None:
+    """What an encrypted channel needs; None for a plain one."""
     match tls:
         case False:
             return None

@@ -1,4 +1,4 @@
-"""Both clients against a real gRPC server: what they send, what they make of the answers, how they go on after faults."""
+"""Both clients against a real gRPC server: what they send, what they make of answers, how they go on after faults."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
