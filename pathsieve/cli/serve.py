@@ -1,0 +1,7 @@
+"""pathsieve serve: a server, here."""
+
+__all__ = ["serve"]
+
+
+def serve() -> None:
+    """Start a server."""
