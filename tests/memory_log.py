@@ -106,7 +106,7 @@ class MemoryCursors:
     def floor(self, number: int) -> int:
         """All up to this one are done."""
         sequence = 0
-        while sequence + 1 in self.done[number]:
+        while sequence + 1 in self.done.get(number, ()):
             sequence += 1
         return sequence
 
