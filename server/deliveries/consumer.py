@@ -190,10 +190,8 @@ class Consumer:
         """These messages are done."""
         if not leases:
             return
-        numbers = np.concatenate([lease.numbers for lease in leases])
-        sequences = np.concatenate([lease.sequences for lease in leases])
-        self._environment.cursors.acknowledge(numbers, sequences)
         for lease in leases:
+            self._environment.cursors.acknowledge(lease.numbers, lease.sequences)
             self._finish(lease)
         self.wake()
 
