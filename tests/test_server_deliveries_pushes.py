@@ -324,3 +324,17 @@ async def test_draining_finishes_the_request_on_its_way_and_starts_no_other() ->
         await draining
         assert [number for number, _, _ in recorder.sent] == [1]
         assert (stage.cursors.done[1], stage.cursors.done[2]) == ({1}, set())
+
+
+async def test_a_digest_that_left_late_has_its_pause_before_the_next_one() -> None:
+    recorder = Recorder()
+    async with staged(recorder) as stage:
+        create(stage, 1, schedule=Schedule(every=60), create_time=stage.now)
+        stage.publish(1)
+        await stage.pass_time(90)
+        assert recorder.sequences() == [[1]]
+        stage.publish(1)
+        await stage.pass_time(59)
+        assert recorder.sequences() == []
+        await stage.pass_time(1.1)
+        assert recorder.sequences() == [[2]]

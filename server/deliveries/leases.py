@@ -48,6 +48,7 @@ class Lease:
         "message_id",
         "numbers",
         "patience",
+        "position",
         "sequences",
         "size",
         "slots",
@@ -59,6 +60,7 @@ class Lease:
     def __init__(
         self,
         consumer: "Consumer",
+        position: int,
         document: Document,
         size: int,
         numbers: np.ndarray,
@@ -69,6 +71,7 @@ class Lease:
         attempt: int,
     ) -> None:
         self.consumer = consumer
+        self.position = position
         self.document = document
         self.size = size
         self.numbers = numbers

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PushTarget"]
 
+LATE = 5.0
+
 
 class PushTarget:
     """A subscription with a push, while it is active. `failures` counts those since something was taken."""
@@ -46,6 +48,10 @@ class PushTarget:
     def is_due(self, now: float) -> bool:
         """May something be sent now?"""
         return self.subscription.schedule.is_immediate or 0 < self.due_at <= now
+
+    def left_at(self, now: float) -> float:
+        """When the digest left that was just taken: when it was due, unless it was late."""
+        return now if now - self.due_at > LATE else self.due_at
 
     def limit(self, first: int, most: int) -> int:
         """How many messages, from `first` on, go in the next batch."""

@@ -193,6 +193,8 @@ class Pushes:
         number = target.subscription.number
         sequences = np.array([notification.sequence for notification in batch], np.int64)
         self._environment.cursors.acknowledge(np.full(len(batch), number), sequences)
+        if not target.subscription.schedule.is_immediate:
+            self._environment.cursors.set_digest_time(number, target.left_at(self._environment.clock()))
         target.failures = target.batch_end = 0
         self._go_on(target, pause=0.0)
 
@@ -242,5 +244,6 @@ class Pushes:
     def _rest_until_due(self, target: PushTarget, came_in: float) -> None:
         """The digest leaves at the first due time after its oldest document came in."""
         subscription = target.subscription
-        target.due_at = next_due(subscription.schedule, came_in, subscription.create_time)
+        last = self._environment.cursors.digest_time(subscription.number)
+        target.due_at = next_due(subscription.schedule, came_in, subscription.create_time, last)
         self._environment.timers.set(target, target.due_at)
