@@ -96,22 +96,22 @@ class Cursors:
     def acknowledge(
         self, numbers: np.ndarray, sequences: np.ndarray, positions: np.ndarray | int | None = None
     ) -> None:
-        """These sequences are done. No number twice in one call; sequences that do not exist are left out.
+        """These sequences are done, in whatever order they come; those that do not exist are left out.
 
         `positions`, where the caller knows them, are those of the records in the log.
         """
-        self._log.ensure(int(numbers.max(initial=0)))
-        self.ensure(int(numbers.max(initial=0)))
-        floors = self.floors[numbers]
-        in_order = (sequences == floors + 1) & (sequences <= self._log.heads[numbers])
+        highest = int(numbers.max(initial=0))
+        self._log.ensure(highest)
+        self.ensure(highest)
+        floors, exists = self.floors[numbers], sequences <= self._log.heads[numbers]
+        in_order, ahead = exists & (sequences == floors + 1), exists & (sequences > floors + 1)
         advanced = numbers[in_order]
         self.floors[advanced] = sequences[in_order]
         if positions is not None:
             self.floor_positions[advanced] = np.broadcast_to(positions, numbers.shape)[in_order]
         self._touch(advanced)
-        self._advance(advanced[self._has_leftovers[advanced]])
-        ahead = (sequences > floors + 1) & (sequences <= self._log.heads[numbers])
         self._keep_aside(numbers[ahead], sequences[ahead])
+        self._advance(numbers[exists & self._has_leftovers[numbers]])
 
     def floor(self, number: int) -> int:
         """Everything of a subscription up to this sequence is done."""
@@ -162,6 +162,7 @@ class Cursors:
         self.seek(number, 1 << 62)
         self._leftovers.pop(number, None)
         self._has_leftovers[number] = False
+        self._dirty_leftovers.discard(number)
 
     def backlog(self, numbers: np.ndarray) -> int:
         """How many matches of some numbers are not done."""
@@ -200,10 +201,13 @@ class Cursors:
 
     async def close(self) -> None:
         """Flush for the last time."""
+        self.stop()
+        await self.flush()
+
+    def stop(self) -> None:
+        """Flush no more by itself."""
         if self._flusher is not None:
             self._flusher.cancel()
-            await asyncio.gather(self._flusher, return_exceptions=True)
-        await self.flush()
 
     async def _write_changes(self) -> None:
         changes = self._changes
@@ -270,7 +274,7 @@ class Cursors:
 
     def _advance(self, numbers: np.ndarray) -> None:
         """Floors were moved: take along what follows them, forget what they have passed."""
-        for number in numbers.tolist():
+        for number in set(numbers.tolist()):
             leftovers = self._leftovers[number]
             self.floors[number] = leftovers.advance(int(self.floors[number]))
             self._touch_leftovers(number)
