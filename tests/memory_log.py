@@ -173,6 +173,6 @@ class MemoryDeadLetters:
             raise self.failures.pop(0)
         self.letters.extend(letters)
 
-    async def page(self, number: int, after_sequence: int, n_letters: int) -> Sequence[DeadLetter]:
+    async def list(self, number: int, after_sequence: int, limit: int) -> Sequence[DeadLetter]:
         mine = [letter for letter in self.letters if letter.number == number and letter.sequence > after_sequence]
-        return sorted(mine, key=lambda letter: letter.sequence)[:n_letters]
+        return sorted(mine, key=lambda letter: letter.sequence)[:limit]

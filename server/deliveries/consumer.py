@@ -123,9 +123,10 @@ class Consumer:
             return
         self.streams.remove(stream)
         held, stream.held = list(stream.held.values()), {}
-        if held:
-            self.failed(held[0], "its stream closed", 0.0)
-            self.unsent(held[1:])
+        oldest = next((lease for lease in held if lease.is_sent), None)
+        if oldest is not None:
+            self.failed(oldest, "its stream closed", 0.0)
+        self.unsent(lease for lease in held if lease is not oldest)
         self.end_if_idle()
 
     def keep(self, stream: Attachment) -> None:
@@ -211,9 +212,15 @@ class Consumer:
 
     def expired(self, lease: Lease) -> None:
         """The deadline of a message has passed."""
-        self._environment.counters.expired(1)
+        if not lease.is_sent and len(self.streams) == 1:
+            self._environment.timers.set(lease, self._environment.clock() + lease.patience.ack_deadline)
+            return
         self._drop(lease)
-        self.failed(lease, "not acknowledged in time")
+        if lease.is_sent:
+            self._environment.counters.expired(1)
+            self.failed(lease, "not acknowledged in time")
+        else:
+            self.unsent([lease])
 
     def rested(self, lease: Lease) -> None:
         """The pause of a message is over."""

@@ -172,7 +172,7 @@ class Deliveries:
         self, subscription: Subscription, after_sequence: int = 0, limit: int = 100
     ) -> Sequence[DeadLetter]:
         """What was given up, in the order of sequences."""
-        return await self._dead_letters.page(subscription.number, after_sequence, limit)
+        return await self._dead_letters.list(subscription.number, after_sequence, limit)
 
     # Subscriptions come and go
 
