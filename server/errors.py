@@ -10,6 +10,7 @@
     ├── PermissionDenied     the token lacks a role
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
+    ├── Loading              the server has not read all subscriptions yet; try again
     └── Draining             the server is about to stop; try again elsewhere
 
 The errors of the engines (`XPathSyntaxError`, `BooleanSyntaxError`, `DocumentError`, `EventError`, ...) pass through
@@ -23,6 +24,7 @@ __all__ = [
     "EtagMismatch",
     "InvalidRequest",
     "LimitExceeded",
+    "Loading",
     "NotFound",
     "PermissionDenied",
     "ServerError",
@@ -78,15 +80,19 @@ class EtagMismatch(ServerError):
 class LimitExceeded(ServerError):
     """More than the limit called `limit` allows."""
 
-    def __init__(self, limit: str, allowed: int | float, found: int | float, hint: str = "") -> None:
+    def __init__(
+        self, limit: str, allowed: int | float, found: int | float, hint: str = "", retry_after: float | None = None
+    ) -> None:
         advice = f"; {hint}" if hint else ""
         super().__init__(
             f"{found:,} is more than the limit {limit} of {allowed:,}{advice}",
             limit=limit,
             allowed=allowed,
             found=found,
+            **({} if retry_after is None else {"retry_after": retry_after}),
         )
         self.limit = limit
+        self.retry_after = retry_after
 
 
 class AlreadyAttached(ServerError):
@@ -110,6 +116,14 @@ class StoreUnavailable(ServerError):
 
     def __init__(self, reason: str, retry_after: float = 1.0) -> None:
         super().__init__(f"the store is not available: {reason}; try again", retry_after=retry_after)
+        self.retry_after = retry_after
+
+
+class Loading(ServerError):
+    """The server has not read all of its subscriptions yet; `progress` says how far it is."""
+
+    def __init__(self, progress: str, retry_after: float = 1.0) -> None:
+        super().__init__(f"the server is starting: {progress}; try again in a moment", retry_after=retry_after)
         self.retry_after = retry_after
 
 
