@@ -11,7 +11,8 @@
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
     ├── Loading              the server has not read all subscriptions yet; try again
-    └── Draining             the server is about to stop; try again elsewhere
+    ├── Draining             the server is about to stop; try again elsewhere
+    └── CannotStart          a port, a certificate, a file of tokens is not to be had
 
 The errors of the engines (`XPathSyntaxError`, `BooleanSyntaxError`, `DocumentError`, `EventError`, ...) pass through
 as they are.
@@ -20,6 +21,7 @@ as they are.
 __all__ = [
     "AlreadyAttached",
     "AlreadyExists",
+    "CannotStart",
     "Draining",
     "EtagMismatch",
     "InvalidRequest",
@@ -133,3 +135,7 @@ class Draining(ServerError):
     def __init__(self) -> None:
         super().__init__("the server is stopping; try again in a moment, or elsewhere", retry_after=1.0)
         self.retry_after = 1.0
+
+
+class CannotStart(ServerError):
+    """Something that the server needs to start is not to be had; no client ever sees this."""

@@ -12,7 +12,7 @@ from server.errors import ServerError
 
 __all__ = ["clipped", "facts_of", "reason_of"]
 
-FACTS = ("column", "line", "expected", "attribute", "prefix", "position", "hint")
+FACTS = ("text", "column", "line", "expected", "attribute", "prefix", "position", "hint")
 """Attributes of the engines' errors that are worth telling."""
 
 LONGEST_FACT = 200

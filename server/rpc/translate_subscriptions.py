@@ -1,17 +1,16 @@
 """Protobuf to domain types and back, for subscriptions.
 
-Only the form is looked at here: that something is there, that a duration is not negative, that a name is a name.
-Whether an expression is one, the engines say.
+Only the form is looked at here: that there is an expression, that a name is a name. What they say is for the core.
 """
 
-from google.protobuf.duration_pb2 import Duration
+from collections.abc import Callable, Sequence
 
 from pathsieve.v1 import subscription_pb2
 from server.errors import InvalidRequest
 from server.rpc.translate import duration_to, seconds_from, timestamp_to
 from server.subscriptions import PREFIX, DeliveryPolicy, Email, Filter, Push, Schedule, Subscription, Webhook
 
-__all__ = ["filter_from", "id_from", "subscription_from", "subscription_to"]
+__all__ = ["changes_from", "filter_from", "id_from", "subscription_from", "subscription_to"]
 
 
 def id_from(name: str, field: str) -> str:
@@ -34,7 +33,7 @@ def subscription_from(message: subscription_pb2.Subscription, tenant: str, subsc
     return Subscription(
         tenant,
         subscription_id,
-        filter_from(message.filter, "subscription.filter"),
+        filter_from(message.filter),
         dict(message.labels),
         delivery_from(message.delivery) if message.HasField("delivery") else DeliveryPolicy(),
         schedule_from(message.schedule) if message.HasField("schedule") else Schedule(),
@@ -44,19 +43,17 @@ def subscription_from(message: subscription_pb2.Subscription, tenant: str, subsc
 
 def delivery_from(message: subscription_pb2.DeliveryPolicy) -> DeliveryPolicy:
     """Delivered how."""
-    if message.max_attempts < 0:
-        raise InvalidRequest("subscription.delivery.max_attempts", f"expected 0 or more, found {message.max_attempts}")
     return DeliveryPolicy(
-        not_negative(message.ack_deadline, "subscription.delivery.ack_deadline"),
+        seconds_from(message.ack_deadline),
         message.max_attempts,
-        not_negative(message.min_backoff, "subscription.delivery.min_backoff"),
-        not_negative(message.max_backoff, "subscription.delivery.max_backoff"),
+        seconds_from(message.min_backoff),
+        seconds_from(message.max_backoff),
     )
 
 
 def schedule_from(message: subscription_pb2.Schedule) -> Schedule:
     """Delivered when."""
-    return Schedule(not_negative(message.every, "subscription.schedule.every"), message.cron)
+    return Schedule(seconds_from(message.every), message.cron)
 
 
 def push_from(message: subscription_pb2.Push) -> Push | None:
@@ -70,12 +67,21 @@ def push_from(message: subscription_pb2.Push) -> Push | None:
     return None
 
 
-def not_negative(duration: Duration, field: str) -> float:
-    """Seconds, 0 or more."""
-    seconds = seconds_from(duration)
-    if seconds < 0:
-        raise InvalidRequest(field, f"expected 0 seconds or more, found {seconds}")
-    return seconds
+CHANGES: dict[str, Callable[[subscription_pb2.Subscription], object]] = {
+    "filter": lambda message: filter_from(message.filter),
+    "labels": lambda message: dict(message.labels),
+    "delivery": lambda message: delivery_from(message.delivery),
+    "schedule": lambda message: schedule_from(message.schedule),
+    "push": lambda message: push_from(message.push),
+}
+
+
+def changes_from(message: subscription_pb2.Subscription, paths: Sequence[str]) -> dict[str, object]:
+    """The new values of the fields that a mask names; an empty mask names all of them."""
+    wrong = [path for path in paths if path not in CHANGES]
+    if wrong:
+        raise InvalidRequest("update_mask", f"expected some of {', '.join(CHANGES)}, found {wrong[0][:200]!r}")
+    return {path: CHANGES[path](message) for path in paths or CHANGES}
 
 
 def subscription_to(
