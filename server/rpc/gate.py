@@ -11,7 +11,7 @@ reflection) are nobody's business and pass as they are.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 
@@ -31,7 +31,8 @@ ROLES = {
 CALLER: ContextVar[Principal] = ContextVar("caller")
 
 Behavior = Callable[[Any, Any], Awaitable[Any]]
-Handler = grpc.RpcMethodHandler[Any, Any]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Found: TypeAlias = "Handler | None"
 
 
 def caller() -> Principal:
@@ -57,9 +58,9 @@ class Gate(grpc.aio.ServerInterceptor):
 
     async def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Found]],
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler | None:
+    ) -> Found:
         method: str = handler_call_details.method
         known = self._handlers.get(method)
         if known is None:
