@@ -10,6 +10,7 @@
     ├── PermissionDenied     the token lacks a role
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
+    ├── StoreError           the store cannot be used at all: wrong file, newer version, in use
     ├── Loading              the server has not read all subscriptions yet; try again
     ├── Draining             the server is about to stop; try again elsewhere
     └── CannotStart          a port, a certificate, a file of tokens is not to be had
@@ -30,6 +31,7 @@ __all__ = [
     "NotFound",
     "PermissionDenied",
     "ServerError",
+    "StoreError",
     "StoreUnavailable",
     "Unauthenticated",
 ]
@@ -114,11 +116,25 @@ class Unauthenticated(ServerError):
 
 
 class StoreUnavailable(ServerError):
-    """The store cannot take it now: nothing was acknowledged, and the call may be repeated after `retry_after` s."""
+    """The store cannot take it now; the call may be repeated after `retry_after` seconds.
 
-    def __init__(self, reason: str, retry_after: float = 1.0) -> None:
-        super().__init__(f"the store is not available: {reason}; try again", retry_after=retry_after)
+    Nothing was written, unless `outcome_unknown`: then the time was up while the store had it, and it may land yet.
+    """
+
+    def __init__(self, reason: str, retry_after: float = 1.0, outcome_unknown: bool = False) -> None:
+        outcome = "; it is not known whether this was written" if outcome_unknown else ""
+        super().__init__(f"the store is not available: {reason}{outcome}; try again", retry_after=retry_after)
         self.retry_after = retry_after
+        self.outcome_unknown = outcome_unknown
+
+
+class StoreError(ServerError):
+    """The store at `place` cannot be used; `reason` says why, and what to do."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"the store {place} cannot be used: {reason}", place=place, reason=reason)
+        self.place = place
+        self.reason = reason
 
 
 class Loading(ServerError):

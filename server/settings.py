@@ -32,10 +32,12 @@ __all__ = [
     "Settings",
     "Smtp",
     "Store",
+    "Webhooks",
 ]
 
 DEFAULT_ORIGIN = "default"
 MEBIBYTE = 1 << 20
+LARGEST_DOCUMENT, DEEPEST_DOCUMENT = 10**9, 2048
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Count = Annotated[int, Field(ge=1)]
@@ -83,16 +85,20 @@ class Http(Section):
 
 
 class Store(Section):
-    """What must not be lost: the path of an SQLite file, or postgresql://user@host/database."""
+    """What must not be lost: the path of an SQLite file, or postgresql://user@host/database.
+
+    A call that has waited for the store for `deadline` seconds is told to try again.
+    """
 
     url: StoreUrl = StoreUrl("pathsieve-data/pathsieve.db")
+    deadline: Seconds = 30.0
 
 
 class Limits(Section):
     """More than these is refused, and the error has the name of the limit. Requests are counted by tenant; 0: any."""
 
-    max_document_bytes: Count = 16 * MEBIBYTE
-    max_document_depth: Count = 1000
+    max_document_bytes: Annotated[int, Field(ge=1, le=LARGEST_DOCUMENT)] = 16 * MEBIBYTE
+    max_document_depth: Annotated[int, Field(ge=1, le=DEEPEST_DOCUMENT)] = 1000
     max_subscriptions_per_tenant: Count = 10_000_000
     max_expression_length: Count = 65_536
     max_outstanding_bytes_per_stream: Count = 64 * MEBIBYTE
@@ -102,28 +108,45 @@ class Limits(Section):
 
 
 class Publishing(Section):
-    """How documents are taken in."""
+    """How documents are taken in. The same id from the same source within `repetition_window` is a repetition."""
 
-    dedupe_window: Seconds = 600.0
+    repetition_window: Seconds = 600.0
+    most_repetitions: Count = 1_000_000
+    batch_documents: Count = 256
+    most_waiting_bytes: Count = 64 * MEBIBYTE
     stream_credit_documents: Count = 4096
     stream_credit_bytes: Count = 32 * MEBIBYTE
-    staged_lifetime: Seconds = 86_400.0
+    allow_entities: bool = False
 
 
 class Delivery(Section):
-    """What a subscription gets that does not say otherwise."""
+    """What a subscription gets that does not say otherwise, and how much a consumer may hold."""
 
     ack_deadline: Seconds = 30.0
     max_attempts: Count = 10
-    min_backoff: Seconds = 1.0
-    max_backoff: Seconds = 600.0
-    heartbeat: Seconds = 30.0
+    min_backoff: Seconds = 0.5
+    max_backoff: Seconds = 300.0
+    heartbeat: Seconds = 15.0
+    max_unacked_messages: Count = 10_000
+    ephemeral_buffer_messages: Count = 10_000
+    ephemeral_buffer_bytes: Count = 16 * MEBIBYTE
+
+
+class Webhooks(Section):
+    """Calls to others. Without `allow_private` nobody can have the server reach into its own network."""
+
+    timeout: Seconds = 15.0
+    allow_http: bool = True
+    allow_private: bool = False
+    concurrency: Count = 64
 
 
 class Retention(Section):
-    """How long documents and their matches are kept, acknowledged or not."""
+    """How long things are kept: documents and their matches, acknowledged or not; the rest, until it is used."""
 
-    period: Seconds = 7 * 86_400.0
+    documents: Seconds = 7 * 86_400.0
+    dead_letters: Seconds = 30 * 86_400.0
+    staged: Seconds = 86_400.0
 
 
 class Security(Section):
@@ -140,14 +163,15 @@ class Security(Section):
 
 
 class Smtp(Section):
-    """Who takes our e-mail. Without a host, subscriptions by e-mail are refused."""
+    """Who takes our e-mail. Without a host none is sent, and subscriptions by e-mail wait."""
 
     host: str = ""
     port: Port = 587
     username: str = ""
     password: Password = Password("")
     sender: str = "pathsieve@localhost"
-    encryption: Literal["starttls", "tls", "none"] = "starttls"
+    starttls: bool = True
+    timeout: Seconds = 30.0
 
 
 class Matching(Section):
@@ -178,6 +202,7 @@ class Settings(BaseSettings):
     delivery: Delivery = Delivery()
     retention: Retention = Retention()
     security: Security = Security()
+    webhooks: Webhooks = Webhooks()
     smtp: Smtp = Smtp()
     matching: Matching = Matching()
     log: Log = Log()

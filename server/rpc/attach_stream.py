@@ -12,22 +12,19 @@ An idle stream is this handler, waiting for `next()`, and its reader.
 """
 
 import asyncio
-from typing import TypeAlias
+from collections.abc import AsyncIterator
+from typing import Any
 
-import grpc
-
-from pathsieve.v1.delivery_service_pb2 import AttachRequest, AttachResponse
+from pathsieve.v1.delivery_service_pb2 import AttachRequest
 from server.deliveries import Attachment, EphemeralAttachment, Goodbye, GoodbyeReason
 from server.errors import InvalidRequest, Unauthenticated
 from server.rpc.delivery_events import credit_from, response_of
 from server.rpc.translate import seconds_from
 
-__all__ = ["AttachStream", "Context"]
+__all__ = ["AttachStream"]
 
 FAREWELL = 1.0
 """Seconds for acks that are on their way when the goodbye is said."""
-
-Context: TypeAlias = "grpc.aio.ServicerContext[AttachRequest, AttachResponse]"
 
 
 class ClientLeft(Exception):  # noqa: N818  no error: the client has ended its side
@@ -37,8 +34,11 @@ class ClientLeft(Exception):  # noqa: N818  no error: the client has ended its s
 class AttachStream:
     """Stands between a stream and its attachment."""
 
-    def __init__(self, attachment: Attachment | EphemeralAttachment, context: Context) -> None:
+    def __init__(
+        self, attachment: Attachment | EphemeralAttachment, requests: AsyncIterator[AttachRequest], context: Any
+    ) -> None:
         self._attachment = attachment
+        self._requests = requests
         self._context = context
 
     async def run(self, revoked: "asyncio.Future[None]") -> None:
@@ -53,7 +53,6 @@ class AttachStream:
         finally:
             revoked.remove_done_callback(self._revoke)
             reader.cancel()
-            await self._attachment.close()
         if goodbye.reason is GoodbyeReason.UNAUTHENTICATED:
             raise Unauthenticated(goodbye.message, why="revoked")
 
@@ -67,7 +66,7 @@ class AttachStream:
     async def _read(self) -> None:
         """Take requests; the end of them, or a wrong one, ends the stream through the attachment."""
         try:
-            while (request := await self._context.read()) is not grpc.aio.EOF:
+            async for request in self._requests:
                 self._take(request)
             self._attachment.fail(ClientLeft())
         except Exception as error:  # noqa: BLE001  raised by the attachment's next()

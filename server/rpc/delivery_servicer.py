@@ -1,16 +1,14 @@
 """DeliveryService: notifications out."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
-
-import grpc
 
 from pathsieve.v1 import delivery_service_pb2 as wire
 from pathsieve.v1.delivery_service_pb2_grpc import DeliveryServiceServicer
 from server.broker import Broker
 from server.deliveries import Attachment, AttachMode, Credit, DeadLetter, EphemeralAttachment
 from server.errors import InvalidRequest
-from server.rpc.attach_stream import AttachStream, Context
+from server.rpc.attach_stream import AttachStream
 from server.rpc.delivery_events import credit_from
 from server.rpc.gate import caller
 from server.rpc.open_streams import OpenStreams
@@ -35,14 +33,16 @@ class DeliveryServicer(DeliveryServiceServicer):
         self._broker = broker
         self._streams = streams
 
-    async def Attach(self, request_iterator: Any, context: Context) -> None:
-        request = await context.read()
-        if request is grpc.aio.EOF:
-            return
-        if request.WhichOneof("kind") != "start":
-            raise InvalidRequest("kind", f"expected start first, found {request.WhichOneof('kind')}")
+    async def Attach(  # type: ignore[override]  # writes to the context
+        self, request_iterator: AsyncIterator[wire.AttachRequest], context: Any
+    ) -> None:
+        start = _start(await anext(request_iterator, None))
         with self._streams.admit(caller()) as revoked:
-            await AttachStream(await self._attached(request.start), context).run(revoked)
+            attachment = await self._attached(start)
+            try:
+                await AttachStream(attachment, request_iterator, context).run(revoked)
+            finally:
+                await self._broker().detach(attachment)
 
     async def _attached(self, start: wire.Start) -> Attachment | EphemeralAttachment:
         tenant, heartbeat = caller().tenant, seconds_from(start.heartbeat)
@@ -95,14 +95,19 @@ class DeliveryServicer(DeliveryServiceServicer):
         )
 
 
-def _ids(start: wire.Start) -> list[str] | None:
-    """The ids of the subscriptions; None for all of them."""
+def _start(request: wire.AttachRequest | None) -> wire.Start:
+    kind = request.WhichOneof("kind") if request else None
+    if request is None or kind != "start":
+        raise InvalidRequest("kind", f"expected start in the first request, found {kind or 'nothing'}")
+    return request.start
+
+
+def _ids(start: wire.Start) -> list[str]:
+    """The ids of the subscriptions, or the one that stands for all."""
     ids = [id_from(name, "start.subscriptions") for name in start.subscriptions]
-    if ALL not in ids:
-        return ids
-    if len(ids) > 1:
+    if ALL in ids and len(ids) > 1:
         raise InvalidRequest("start.subscriptions", "expected subscriptions/- alone, since it stands for all")
-    return None
+    return ids
 
 
 def _mode(start: wire.Start) -> AttachMode:

@@ -18,7 +18,7 @@ FACTS = ("text", "column", "line", "expected", "attribute", "prefix", "position"
 LONGEST_FACT = 200
 
 
-def facts_of(error: Exception) -> dict[str, str]:
+def facts_of(error: BaseException) -> dict[str, str]:
     """The facts of an error, as text."""
     if isinstance(error, ServerError):
         return {name: clipped(str(value), LONGEST_FACT) for name, value in error.facts.items()}
@@ -35,7 +35,7 @@ def clipped(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: BaseException) -> str:
     """The error's class as a constant.
 
     >>> reason_of(LookupError())

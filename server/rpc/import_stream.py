@@ -7,13 +7,16 @@ themselves when much comes, and a single item is not held up.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import grpc
-
-from pathsieve.v1.subscription_service_pb2 import ImportItem, ImportResult, ImportSubscriptionsResponse
+from pathsieve.v1.subscription_service_pb2 import (
+    ImportItem,
+    ImportResult,
+    ImportSubscriptionsRequest,
+    ImportSubscriptionsResponse,
+)
 from server.broker import Broker
 from server.errors import ServerError
 from server.rpc.problems import problem_of
@@ -37,9 +40,12 @@ class End:
 class ImportStream:
     """One stream of subscriptions to create."""
 
-    def __init__(self, broker: Broker, tenant: str, context: Any) -> None:
+    def __init__(
+        self, broker: Broker, tenant: str, requests: AsyncIterator[ImportSubscriptionsRequest], context: Any
+    ) -> None:
         self._broker = broker
         self._tenant = tenant
+        self._requests = requests
         self._context = context
         self._waiting: asyncio.Queue[Sequence[ImportItem] | End] = asyncio.Queue(MOST_WAITING)
         self._end: End | None = None
@@ -57,7 +63,7 @@ class ImportStream:
     async def _read(self) -> None:
         """Have the requests wait for the next lot; then their end, and the error if that was one."""
         try:
-            while (request := await self._context.read()) is not grpc.aio.EOF:
+            async for request in self._requests:
                 await self._waiting.put(request.items)
             await self._waiting.put(End())
         except Exception as error:  # noqa: BLE001  raised again where the lots are made

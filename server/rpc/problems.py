@@ -7,7 +7,7 @@ from server.rpc.statuses import described
 __all__ = ["problem_of"]
 
 
-def problem_of(error: Exception, doing: str) -> Problem:
+def problem_of(error: BaseException, doing: str) -> Problem:
     """The problem that stands in an item's result."""
     status = described(error, doing)
     details = {"reason": reason_of(error), **facts_of(error)} if status.details else {}

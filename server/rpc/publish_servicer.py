@@ -1,6 +1,6 @@
 """PublishService: documents in."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from pathsieve.v1 import publish_service_pb2 as wire
@@ -12,6 +12,7 @@ from server.rpc.gate import caller
 from server.rpc.intake import Intake
 from server.rpc.open_streams import OpenStreams
 from server.rpc.publish_stream import PublishStream
+from server.rpc.stage_stream import StageStream
 from server.settings import Limits, Publishing
 from server.staging import Part
 
@@ -45,10 +46,15 @@ class PublishServicer(PublishServiceServicer):
             raise LimitExceeded("max_batch_documents", self._max_batch, len(request.documents), hint)
         return wire.PublishResponse(results=await self._intake.publish(caller().tenant, request.documents))
 
-    async def PublishStream(self, request_iterator: Any, context: Any) -> None:
+    async def PublishStream(  # type: ignore[override]  # writes to the context
+        self, request_iterator: AsyncIterator[wire.PublishStreamRequest], context: Any
+    ) -> None:
         with self._streams.admit(caller()) as revoked:
-            stream = PublishStream(self._intake, caller().tenant, context, self._window)
+            stream = PublishStream(self._intake, caller().tenant, request_iterator, context, self._window)
             await stream.run(self._readiness.draining, revoked)
+
+    async def StageDocuments(self, request_iterator: Any, context: Any) -> wire.StageDocumentsResponse:
+        return await StageStream(self._broker(), self._intake, caller().tenant).run(request_iterator)
 
     async def CommitBatch(self, request: wire.CommitBatchRequest, context: Any) -> wire.CommitBatchResponse:
         parts = [Part(part.partition, part.attempt) for part in request.parts]

@@ -10,10 +10,8 @@ granted, a token that is no longer valid, a client that goes away.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import TypeAlias
-
-import grpc
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from pathsieve.v1.document_pb2 import Document
 from pathsieve.v1.publish_service_pb2 import PublishStreamRequest, PublishStreamResponse
@@ -25,15 +23,21 @@ __all__ = ["PublishStream"]
 FAREWELL = 2.0
 """Seconds that a client has to end its stream when it was told that the server stops and all is answered."""
 
-Context: TypeAlias = "grpc.aio.ServicerContext[PublishStreamRequest, PublishStreamResponse]"
-
 
 class PublishStream:
     """What one stream has sent and has yet to be told."""
 
-    def __init__(self, intake: Intake, tenant: str, context: Context, window: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        tenant: str,
+        requests: AsyncIterator[PublishStreamRequest],
+        context: Any,
+        window: tuple[int, int],
+    ) -> None:
         self._intake = intake
         self._tenant = tenant
+        self._requests = requests
         self._context = context
         self._credit = Credit(*window)
         self._answer = PublishStreamResponse(credit_documents=window[0], credit_bytes=window[1])
@@ -64,7 +68,7 @@ class PublishStream:
 
     async def _read(self) -> None:
         """Start a batch for each request."""
-        while (request := await self._context.read()) is not grpc.aio.EOF:
+        async for request in self._requests:
             n_bytes = sum(message.ByteSize() for message in request.documents)
             self._credit.spend(len(request.documents), n_bytes)
             self._start(request.documents, n_bytes)

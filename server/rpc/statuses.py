@@ -38,7 +38,7 @@ LOG = logging.getLogger("pathsieve.rpc")
 
 Code = grpc.StatusCode
 
-CODES: dict[type[Exception], grpc.StatusCode] = {
+CODES: dict[type[BaseException], grpc.StatusCode] = {
     errors.InvalidRequest: Code.INVALID_ARGUMENT,
     XPathSyntaxError: Code.INVALID_ARGUMENT,
     NamespaceError: Code.INVALID_ARGUMENT,
@@ -58,7 +58,7 @@ CODES: dict[type[Exception], grpc.StatusCode] = {
     errors.Loading: Code.UNAVAILABLE,
 }
 
-FIELDS: dict[type[Exception], str] = {
+FIELDS: dict[type[BaseException], str] = {
     XPathSyntaxError: "filter.xpath",
     NamespaceError: "filter.namespaces",
     BooleanSyntaxError: "filter.boolean",
@@ -69,7 +69,7 @@ FIELDS: dict[type[Exception], str] = {
 """Where an error of an engine points; our own errors name their field themselves."""
 
 
-def described(error: Exception, doing: str) -> status_pb2.Status:
+def described(error: BaseException, doing: str) -> status_pb2.Status:
     """What is told of an error that met somebody who was `doing` something; a fault of ours is logged."""
     code = code_of(error)
     if code is Code.INTERNAL:
@@ -77,24 +77,24 @@ def described(error: Exception, doing: str) -> status_pb2.Status:
     return status_pb2.Status(code=code.value[0], message=clipped(str(error), LONGEST_MESSAGE), details=_details(error))
 
 
-def status_of(error: Exception, doing: str) -> tuple[grpc.StatusCode, str, tuple[tuple[str, bytes], ...]]:
+def status_of(error: BaseException, doing: str) -> tuple[grpc.StatusCode, str, tuple[tuple[str, bytes], ...]]:
     """Code, message and trailing metadata, as a servicer context's abort() wants them."""
     status = described(error, doing)
     return code_of(error), status.message, ((DETAILS_KEY, status.SerializeToString()),)
 
 
-def code_of(error: Exception) -> grpc.StatusCode:
+def code_of(error: BaseException) -> grpc.StatusCode:
     """The code of an error, by its class or the nearest ancestor in the table."""
     return next((CODES[ancestor] for ancestor in type(error).__mro__ if ancestor in CODES), Code.INTERNAL)
 
 
-def _incident(error: Exception, doing: str) -> str:
+def _incident(error: BaseException, doing: str) -> str:
     number = secrets.token_hex(4)
     LOG.error("incident %s in %s", number, doing, exc_info=error)
     return f"the server failed, and this is its fault: incident {number}; its log has the same number"
 
 
-def _details(error: Exception) -> list[AnyMessage]:
+def _details(error: BaseException) -> list[AnyMessage]:
     facts = facts_of(error)
     found: list[Message] = [error_details_pb2.ErrorInfo(reason=reason_of(error), domain=DOMAIN, metadata=facts)]
     field = facts.get("field") or FIELDS.get(type(error))

@@ -3,7 +3,7 @@
 What is shown of one subscription has its progress; a list, which may be long, has not.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from pathsieve.v1 import subscription_service_pb2 as wire
@@ -32,8 +32,10 @@ class SubscriptionServicer(SubscriptionServiceServicer):
         wanted = subscription_from(request.subscription, caller().tenant, request.subscription_id)
         return await self._shown(await self._broker().create(wanted))
 
-    async def ImportSubscriptions(self, request_iterator: Any, context: Any) -> None:
-        await ImportStream(self._broker(), caller().tenant, context).run()
+    async def ImportSubscriptions(  # type: ignore[override]  # writes to the context
+        self, request_iterator: AsyncIterator[wire.ImportSubscriptionsRequest], context: Any
+    ) -> None:
+        await ImportStream(self._broker(), caller().tenant, request_iterator, context).run()
 
     async def GetSubscription(self, request: wire.GetSubscriptionRequest, context: Any) -> SubscriptionMessage:
         subscription_id = id_from(request.name, "name")
@@ -71,12 +73,12 @@ class SubscriptionServicer(SubscriptionServiceServicer):
         return response
 
     async def _shown(self, subscription: Subscription) -> SubscriptionMessage:
-        standing = await self._broker().standing(subscription)
+        standing = self._broker().standing(subscription)
         progress = Progress(
             head_sequence=standing.head,
             floor_sequence=standing.floor,
             backlog=standing.backlog,
-            dead_letters=standing.dead_letters,
+            dead_letters=await self._broker().count_dead_letters(subscription),
             attached=standing.is_attached,
         )
         return subscription_to(subscription, progress)
