@@ -220,3 +220,6 @@ class Broker:
         self, tenant: str, subscription_id: str, after_sequence: int, limit: int
     ) -> Sequence[DeadLetter]:
         return await self.deliveries.dead_letters(await self.get(tenant, subscription_id), after_sequence, limit)
+
+    async def count_dead_letters(self, subscription: Subscription) -> int:
+        return await self.store.dead_letters.count(subscription.number)
