@@ -11,6 +11,7 @@ IN_VENV := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 WARMED := $(VENV)/.warmed
 STUBS := .
+BUF := 1.74.0
 SOURCES := $(shell find sievecore xpathfilter boolmatch -name '*.py')
 
 # The first Python on PATH that really starts, is new enough and can make environments. Shims of version
@@ -55,11 +56,13 @@ test-bounds: env ## the tests marked `kernels`, with every array access checked
 	@echo "Running the tests of kernels with NUMBA_BOUNDSCHECK=1"
 	@NUMBA_BOUNDSCHECK=1 $(IN_VENV) -m pytest -m kernels
 
-check: env ## lint, format and types
+check: env ## lint, format and types, of Python and of the wire contract
 	@echo "Checking lint, format and types"
 	@$(IN_VENV) -m ruff check .
 	@$(IN_VENV) -m ruff format --check .
 	@$(IN_VENV) -m mypy
+	@if command -v npx > /dev/null; then npx --yes @bufbuild/buf@$(BUF) lint proto; \
+	else echo "Left out: buf's lint of proto/, which needs npx (Node.js)"; fi
 
 proto: env ## generate pathsieve/v1 from proto/ again
 	@export PATH="$(VENV)/bin:$$PATH"; protoc="$(IN_VENV) -m grpc_tools.protoc --proto_path=proto"; \

@@ -135,12 +135,14 @@ class BooleanIndex(StandingIndex[Draft, Segment]):
         events: Iterable[Event],
         threads: int | None = None,
         true_paths: Sequence[Iterable[int]] = (),
+        snapshot: Snapshot[Segment] | None = None,
     ) -> list[Result]:
         """The result of each event: an array as from `match`, or the `EventError` of a bad one.
 
-        `threads` is by default the number of processors. `true_paths` has the keys of true XPATH atoms of each event.
+        `threads` is by default the number of processors. `true_paths` has the keys of true XPATH atoms of each event;
+        who decides them first takes the `snapshot`, so that no atom is asked for that had not been there to decide.
         """
-        snapshot, listed = self._overlay.snapshot, list(events)
+        snapshot, listed = self.snapshot if snapshot is None else snapshot, list(events)
         flat, refused = write_events(listed, self._names, self._current_deciders(), true_paths)
         results: list[Result] = list(self._match(snapshot, flat, threads))
         for position, error in refused.items():

@@ -10,7 +10,10 @@
     ├── PermissionDenied     the token lacks a role
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
-    └── Draining             the server is about to stop; try again elsewhere
+    ├── StoreError           the store cannot be used at all: wrong file, newer version, in use
+    ├── Loading              the server has not read all subscriptions yet; try again
+    ├── Draining             the server is about to stop; try again elsewhere
+    └── CannotStart          a port, a certificate, a file of tokens is not to be had
 
 The errors of the engines (`XPathSyntaxError`, `BooleanSyntaxError`, `DocumentError`, `EventError`, ...) pass through
 as they are.
@@ -19,13 +22,16 @@ as they are.
 __all__ = [
     "AlreadyAttached",
     "AlreadyExists",
+    "CannotStart",
     "Draining",
     "EtagMismatch",
     "InvalidRequest",
     "LimitExceeded",
+    "Loading",
     "NotFound",
     "PermissionDenied",
     "ServerError",
+    "StoreError",
     "StoreUnavailable",
     "Unauthenticated",
 ]
@@ -78,15 +84,19 @@ class EtagMismatch(ServerError):
 class LimitExceeded(ServerError):
     """More than the limit called `limit` allows."""
 
-    def __init__(self, limit: str, allowed: int | float, found: int | float, hint: str = "") -> None:
+    def __init__(
+        self, limit: str, allowed: int | float, found: int | float, hint: str = "", retry_after: float | None = None
+    ) -> None:
         advice = f"; {hint}" if hint else ""
         super().__init__(
             f"{found:,} is more than the limit {limit} of {allowed:,}{advice}",
             limit=limit,
             allowed=allowed,
             found=found,
+            **({} if retry_after is None else {"retry_after": retry_after}),
         )
         self.limit = limit
+        self.retry_after = retry_after
 
 
 class AlreadyAttached(ServerError):
@@ -106,10 +116,32 @@ class Unauthenticated(ServerError):
 
 
 class StoreUnavailable(ServerError):
-    """The store cannot take it now: nothing was acknowledged, and the call may be repeated after `retry_after` s."""
+    """The store cannot take it now; the call may be repeated after `retry_after` seconds.
 
-    def __init__(self, reason: str, retry_after: float = 1.0) -> None:
-        super().__init__(f"the store is not available: {reason}; try again", retry_after=retry_after)
+    Nothing was written, unless `outcome_unknown`: then the time was up while the store had it, and it may land yet.
+    """
+
+    def __init__(self, reason: str, retry_after: float = 1.0, outcome_unknown: bool = False) -> None:
+        outcome = "; it is not known whether this was written" if outcome_unknown else ""
+        super().__init__(f"the store is not available: {reason}{outcome}; try again", retry_after=retry_after)
+        self.retry_after = retry_after
+        self.outcome_unknown = outcome_unknown
+
+
+class StoreError(ServerError):
+    """The store at `place` cannot be used; `reason` says why, and what to do."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"the store {place} cannot be used: {reason}", place=place, reason=reason)
+        self.place = place
+        self.reason = reason
+
+
+class Loading(ServerError):
+    """The server has not read all of its subscriptions yet; `progress` says how far it is."""
+
+    def __init__(self, progress: str, retry_after: float = 1.0) -> None:
+        super().__init__(f"the server is starting: {progress}; try again in a moment", retry_after=retry_after)
         self.retry_after = retry_after
 
 
@@ -119,3 +151,7 @@ class Draining(ServerError):
     def __init__(self) -> None:
         super().__init__("the server is stopping; try again in a moment, or elsewhere", retry_after=1.0)
         self.retry_after = 1.0
+
+
+class CannotStart(ServerError):
+    """Something that the server needs to start is not to be had; no client ever sees this."""

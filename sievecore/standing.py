@@ -14,7 +14,7 @@ import numpy as np
 from sievecore.breathing import breathing
 from sievecore.overlay import DraftType, Overlay
 from sievecore.refusals import UnknownId
-from sievecore.snapshots import Layer, SegmentType
+from sievecore.snapshots import Layer, SegmentType, Snapshot
 
 __all__ = ["StandingIndex", "checked_texts", "checked_threads", "compile_odd"]
 
@@ -27,6 +27,11 @@ class StandingIndex(Generic[DraftType, SegmentType]):
 
     _overlay: Overlay[DraftType, SegmentType]
     _unknown: type[UnknownId]
+
+    @property
+    def snapshot(self) -> Snapshot[SegmentType]:
+        """The subscriptions as they are now, whatever is added and removed later."""
+        return self._overlay.snapshot
 
     def remove(self, subscription_id: int) -> None:
         """Unsubscribe; `UnknownSubscription` if there is no such subscription (any more)."""

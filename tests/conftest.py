@@ -3,14 +3,20 @@
     HYPOTHESIS_PROFILE=thorough make test      twenty times as many
     CI=true make test                          always the same ones
 
-Use `shared` for data that are not ours: without them a test is skipped, visibly.
+Use `shared` for data that are not ours: without them a test is skipped, visibly. Use `store` or `store_url` for a test
+that is to run on SQLite and on PostgreSQL.
 """
 
 import os
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from server.local_postgres import LocalPostgres
+from server.store import Store, open_store
+from tests.postgres import new_database, running_postgres
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -33,3 +39,32 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the data folder {folder} is not beside this checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[LocalPostgres]:
+    """A PostgreSQL that all tests share; each takes a database of its own from `postgres_url`."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: LocalPostgres) -> str:
+    return new_database(postgres)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a new, empty store may be: a test that asks for this runs on both databases."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+async def store(store_url: str) -> AsyncIterator[Store]:
+    """An open store, empty, on both databases."""
+    opened = await open_store(store_url)
+    yield opened
+    await opened.close()

@@ -1,0 +1,225 @@
+"""The core: what may be asked of the server, without a word of gRPC.
+
+    create, import, update, delete, test ──▶ catalog ──▶ store, engines
+    publish ─────────────────────────────▶ publishing ──▶ match log ──▶ deliveries
+    stage, commit, abort ─▶ staging ──────────┘
+    attach, pull, acknowledge, seek ─────▶ deliveries
+
+Every call names its tenant, and sees nothing of any other.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from server.catalog import Catalog, Changes, Created, Progress
+from server.checks import check_filter
+from server.cursors import Cursors
+from server.deliveries import (
+    Attachment,
+    AttachMode,
+    Credit,
+    DeadLetter,
+    Deliveries,
+    EphemeralAttachment,
+    PulledMessage,
+)
+from server.documents import AttributeValue, Document
+from server.ephemeral_filters import EphemeralFilters
+from server.housekeeping import Housekeeping
+from server.match_log import MatchLog
+from server.publishing import Outcome, Published, Publishing
+from server.staging import Batch, Committed, Part, Staging
+from server.store import Store
+from server.store.subscriptions import Page
+from server.subscriptions import Filter, Subscription
+
+__all__ = ["Broker", "Outcome", "Page", "Published", "Standing", "Tested"]
+
+NO_CREDIT = Credit(0, 0)
+PAGE_SIZE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """Whether a filter would want a document, why, and the attributes it saw."""
+
+    matches: bool
+    explanation: str
+    attributes: Mapping[str, AttributeValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the delivery of a subscription has come."""
+
+    head: int
+    floor: int
+    backlog: int
+    is_attached: bool
+
+
+class Broker:
+    """The parts of a running server. All methods belong to the event loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        log: MatchLog,
+        cursors: Cursors,
+        deliveries: Deliveries,
+        publishing: Publishing,
+        staging: Staging,
+        ephemeral: EphemeralFilters,
+        housekeeping: Housekeeping,
+    ) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.log = log
+        self.cursors = cursors
+        self.deliveries = deliveries
+        self.publishing = publishing
+        self.staging = staging
+        self.ephemeral = ephemeral
+        self.housekeeping = housekeeping
+        self._tidying: asyncio.Task[None] | None = None
+
+    async def load(self, progress: Progress = lambda n_loaded, n_all: None) -> None:
+        """Compile all that is stored, and begin to publish."""
+        await self.catalog.load(progress)
+        await self.publishing.remember(self.store.published)
+        self.publishing.start()
+        self._tidying = asyncio.create_task(self.housekeeping.run())
+
+    async def drain(self) -> None:
+        """Finish what was taken, say goodbye to streams, and take no more."""
+        await self.publishing.drain()
+        await self.deliveries.drain()
+
+    async def close(self) -> None:
+        """Stop, with everything durable."""
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.gather(self._tidying, return_exceptions=True)
+        await self.publishing.close()
+        await self.deliveries.close()
+        await self.cursors.close()
+        await self.log.close()
+        await self.store.close()
+
+    async def create(self, subscription: Subscription) -> Subscription:
+        return await self.catalog.create(subscription)
+
+    async def import_many(self, tenant: str, subscriptions: Sequence[Subscription]) -> Sequence[Created]:
+        return await self.catalog.create_many(tenant, subscriptions)
+
+    async def get(self, tenant: str, subscription_id: str) -> Subscription:
+        return await self.catalog.get(tenant, subscription_id)
+
+    async def list(self, tenant: str, after_id: str = "", limit: int = 100) -> Page:
+        return await self.catalog.page(tenant, after_id, limit)
+
+    async def update(self, tenant: str, subscription_id: str, etag: str, changes: Changes) -> Subscription:
+        return await self.catalog.update(tenant, subscription_id, etag, changes)
+
+    async def delete(self, tenant: str, subscription_id: str, etag: str = "") -> None:
+        await self.catalog.delete(tenant, subscription_id, etag)
+
+    def standing(self, subscription: Subscription) -> Standing:
+        """How far delivery of a subscription has come."""
+        number = np.array([subscription.number])
+        head, backlog = self.log.head(subscription.number), self.cursors.backlog(number)
+        return Standing(
+            head, self.cursors.floor(subscription.number), backlog, self.deliveries.is_attached(subscription)
+        )
+
+    async def test_filter(self, tenant: str, filter: Filter | str, document: Document) -> Tested:
+        """Try a filter, or that of the subscription with this id. Nothing is stored or delivered."""
+        if isinstance(filter, str):
+            filter = (await self.get(tenant, filter)).filter
+        check_filter(filter, self.catalog.limits)
+        filters = self.catalog.filters_of(tenant)
+        matches, explanation = await asyncio.to_thread(filters.test, filter, document)
+        return Tested(matches, explanation, await asyncio.to_thread(filters.attributes, document))
+
+    async def publish(self, tenant: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """What becomes of each document, in order: accepted and durable, or why not."""
+        return await self.publishing.publish(tenant, documents)
+
+    async def stage(
+        self, tenant: str, query: str, batch: int, part: Part, documents: Sequence[Document], first_place: int = 0
+    ) -> Sequence[tuple[int, Exception]]:
+        """Keep documents of a part of a batch; those that are refused, and why."""
+        return await self.staging.stage(Batch(tenant, query, batch), part, documents, first_place)
+
+    async def commit(self, tenant: str, query: str, batch: int, parts: Sequence[Part]) -> Committed:
+        """Publish the winning parts of a batch, once."""
+        return await self.staging.commit(Batch(tenant, query, batch), parts)
+
+    async def abort(self, tenant: str, query: str, batch: int) -> None:
+        await self.staging.abort(Batch(tenant, query, batch))
+
+    async def attach(
+        self,
+        tenant: str,
+        subscription_ids: Sequence[str],
+        mode: AttachMode = AttachMode.EXCLUSIVE,
+        consumer: str = "",
+        credit: Credit = NO_CREDIT,
+        heartbeat: float = 0.0,
+    ) -> Attachment:
+        """A stream for these subscriptions; "-" stands for all of the tenant, those that are created later too."""
+        if "-" in subscription_ids:
+            subscriptions = await self._all(tenant)
+            return await self.deliveries.attach(tenant, subscriptions, mode, consumer, credit, True, heartbeat)
+        subscriptions = [await self.get(tenant, subscription_id) for subscription_id in subscription_ids]
+        return await self.deliveries.attach(tenant, subscriptions, mode, consumer, credit, heartbeat=heartbeat)
+
+    async def _all(self, tenant: str) -> Sequence[Subscription]:
+        found: Sequence[Subscription] = []
+        while page := (await self.list(tenant, found[-1].id if found else "", PAGE_SIZE)).subscriptions:
+            found = [*found, *page]
+        return found
+
+    async def attach_ephemeral(
+        self, tenant: str, filters: Sequence[Filter], credit: Credit = NO_CREDIT, heartbeat: float = 0.0
+    ) -> EphemeralAttachment:
+        """A stream for filters that live as long as it does. One that is refused refuses the stream."""
+        return await self.ephemeral.attach(tenant, filters, credit, heartbeat)
+
+    async def detach(self, attachment: Attachment | EphemeralAttachment) -> None:
+        """A stream has ended: what it holds is delivered again, and filters of its own are gone."""
+        if isinstance(attachment, EphemeralAttachment):
+            await self.ephemeral.detach(attachment)
+        else:
+            await attachment.close()
+
+    async def pull(
+        self, tenant: str, subscription_id: str, max_messages: int, wait: float = 0.0
+    ) -> Sequence[PulledMessage]:
+        return await self.deliveries.pull(await self.get(tenant, subscription_id), max_messages, wait)
+
+    async def acknowledge(self, tenant: str, subscription_id: str, sequences: Sequence[int]) -> None:
+        await self.deliveries.acknowledge(await self.get(tenant, subscription_id), sequences)
+
+    async def modify_ack_deadline(
+        self, tenant: str, subscription_id: str, sequences: Sequence[int], seconds: float
+    ) -> None:
+        await self.deliveries.modify_ack_deadline(await self.get(tenant, subscription_id), sequences, seconds)
+
+    async def seek(
+        self, tenant: str, subscription_id: str, *, time: float | None = None, sequence: int | None = None
+    ) -> int:
+        """Deliver again from an earlier point, or go on at a later one; the next sequence."""
+        return await self.deliveries.seek(await self.get(tenant, subscription_id), time=time, sequence=sequence)
+
+    async def dead_letters(
+        self, tenant: str, subscription_id: str, after_sequence: int, limit: int
+    ) -> Sequence[DeadLetter]:
+        return await self.deliveries.dead_letters(await self.get(tenant, subscription_id), after_sequence, limit)
+
+    async def count_dead_letters(self, subscription: Subscription) -> int:
+        return await self.store.dead_letters.count(subscription.number)

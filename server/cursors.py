@@ -1,0 +1,335 @@
+"""How far each subscription has come: everything up to its floor is done.
+
+    sequence    38  39  40 │ 41  42  43  44 │
+    state     done done done    ·  done done  ·          floor 40, head 44, 42 and 43 kept aside, backlog 2
+
+Floors are an array, so acknowledging a document for 5,000 subscriptions is a few numpy calls. What is exceptional is
+kept aside in `leftovers`, for the few that have it.
+
+`floor_positions` says where in the log a subscription's backlog may begin: all its records up to there are done. It is
+a lower bound, so it may be old, never wrong. It is set where that is free: when a record comes for a subscription that
+has no backlog, to the position before; when an acknowledgement brings its position along; and at the start, for all
+without a backlog at the last checkpoint, to that checkpoint. Seeking back sets it to 0.
+
+An acknowledgement is durable after the next `flush`, which comes by itself within `flush_interval` seconds. One that
+is lost in a crash is a redelivery.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from server.errors import StoreUnavailable
+from server.leftovers import Leftovers
+from server.log_rows import PAGE
+from server.match_log import MatchLog
+from server.number_codes import pack, unpack
+from server.store import Store
+from server.store.databases import Connection, Row, placeholders
+
+__all__ = ["Cursors"]
+
+logger = logging.getLogger("pathsieve.cursors")
+
+PAGES_AT_ONCE = 500
+
+
+class Cursors:
+    """The cursors of one log. All methods are called on the event loop; `open` makes one."""
+
+    def __init__(self, store: Store, log: MatchLog, flush_interval: float) -> None:
+        self.floors = np.zeros(PAGE, np.int64)
+        self.floor_positions = np.zeros(PAGE, np.int64)
+        self.flush_interval = flush_interval
+        self._store = store
+        self._log = log
+        self._leftovers: dict[int, Leftovers] = {}
+        self._has_leftovers = np.zeros(PAGE, np.bool_)
+        self._dirty_pages = np.zeros(1, np.bool_)
+        self._dirty_leftovers: set[int] = set()
+        self._changes = 0
+        self._flushed = 0
+        self._flushing = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._flusher: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(cls, store: Store, log: MatchLog, *, flush_interval: float = 0.3) -> "Cursors":
+        """The cursors as they were last flushed. From now on the log tells them of new records."""
+        cursors = cls(store, log, flush_interval)
+        pages, leftovers = await store.read(_read_all)
+        cursors.ensure(len(log.heads) - 1)
+        for page, floors, positions in pages:
+            cursors.ensure(page * PAGE + PAGE - 1)
+            rows = slice(page * PAGE, (page + 1) * PAGE)
+            cursors.floors[rows], cursors.floor_positions[rows] = unpack(floors, PAGE), unpack(positions, PAGE)
+        for number, state in leftovers:
+            cursors.ensure(number)
+            cursors._keep(number, Leftovers.from_text(state))
+        cursors._start()
+        return cursors
+
+    def _start(self) -> None:
+        log = self._log
+        n_known = len(log.closed_heads)
+        idle = np.flatnonzero(self.floors[:n_known] == log.closed_heads)
+        self.floor_positions[idle] = log.tail.closed
+        self.floor_positions[n_known:] = log.tail.closed
+        log.on_close = self._segment_closed
+        log.tail.before_record = self._meet
+        log.reader.start_of = self._start_of
+        log.on_expire = self._expire
+        self._flusher = asyncio.create_task(self._flush_now_and_then())
+
+    def ensure(self, number: int) -> None:
+        """Make room for a number."""
+        if number < len(self.floors):
+            return
+        n_pages = max(number // PAGE + 1, 2 * len(self._dirty_pages))
+        for name in ("floors", "floor_positions", "_has_leftovers"):
+            setattr(self, name, _grown(getattr(self, name), n_pages * PAGE))
+        self._dirty_pages = _grown(self._dirty_pages, n_pages)
+
+    def acknowledge(
+        self, numbers: np.ndarray, sequences: np.ndarray, positions: np.ndarray | int | None = None
+    ) -> None:
+        """These sequences are done. No number twice in one call; sequences that do not exist are left out.
+
+        `positions`, where the caller knows them, are those of the records in the log.
+        """
+        self._log.ensure(int(numbers.max(initial=0)))
+        self.ensure(int(numbers.max(initial=0)))
+        floors = self.floors[numbers]
+        in_order = (sequences == floors + 1) & (sequences <= self._log.heads[numbers])
+        advanced = numbers[in_order]
+        self.floors[advanced] = sequences[in_order]
+        if positions is not None:
+            self.floor_positions[advanced] = np.broadcast_to(positions, numbers.shape)[in_order]
+        self._touch(advanced)
+        self._advance(advanced[self._has_leftovers[advanced]])
+        ahead = (sequences > floors + 1) & (sequences <= self._log.heads[numbers])
+        self._keep_aside(numbers[ahead], sequences[ahead])
+
+    def floor(self, number: int) -> int:
+        """Everything of a subscription up to this sequence is done."""
+        return int(self.floors[number]) if number < len(self.floors) else 0
+
+    def is_done(self, number: int, sequence: int) -> bool:
+        if number >= len(self.floors):
+            return False
+        leftovers = self._leftovers.get(number)
+        return bool(sequence <= self.floors[number]) or (leftovers is not None and sequence in leftovers.done)
+
+    def undone(self, numbers: np.ndarray, sequences: np.ndarray) -> np.ndarray:
+        """A mask: which of these have still to be delivered."""
+        self.ensure(int(numbers.max(initial=0)))
+        undone: np.ndarray = sequences > self.floors[numbers]
+        for place in np.flatnonzero(undone & self._has_leftovers[numbers]).tolist():
+            undone[place] = int(sequences[place]) not in self._leftovers[int(numbers[place])].done
+        return undone
+
+    def has_backlog(self, numbers: np.ndarray) -> np.ndarray:
+        """A mask: which numbers have something that is not done."""
+        highest = int(numbers.max(initial=0))
+        self.ensure(highest)
+        self._log.ensure(highest)
+        behind: np.ndarray = self._log.heads[numbers] > self.floors[numbers]
+        return behind
+
+    def positions(self, numbers: np.ndarray) -> np.ndarray:
+        """A position of the log for each number, after which all that is not done is found."""
+        self.ensure(int(numbers.max(initial=0)))
+        return self.floor_positions[numbers]
+
+    def attempts(self, number: int, sequence: int) -> int:
+        """How often a delivery has been counted as tried."""
+        leftovers = self._leftovers.get(number)
+        return leftovers.attempts.get(sequence, 0) if leftovers else 0
+
+    def count_attempt(self, number: int, sequence: int) -> int:
+        """Count one more attempt at a delivery; how many there were."""
+        leftovers = self._leftovers_of(number)
+        leftovers.attempts[sequence] = leftovers.attempts.get(sequence, 0) + 1
+        self._touch_leftovers(number)
+        return leftovers.attempts[sequence]
+
+    def digest_time(self, number: int) -> float:
+        """When the last digest left; 0 if none has."""
+        leftovers = self._leftovers.get(number)
+        return leftovers.digest_time if leftovers else 0.0
+
+    def set_digest_time(self, number: int, time: float) -> None:
+        self._leftovers_of(number).digest_time = time
+        self._touch_leftovers(number)
+
+    def seek(self, number: int, next_sequence: int) -> None:
+        """Go on with `next_sequence`, earlier or later; everything from there on is not done any more."""
+        self.ensure(number)
+        self._log.ensure(number)
+        floor = min(max(next_sequence - 1, 0), int(self._log.heads[number]))
+        if floor < self.floors[number]:
+            self.floor_positions[number] = 0
+        self.floors[number] = floor
+        if number in self._leftovers:
+            self._leftovers[number].forget_deliveries()
+            self._touch_leftovers(number)
+        self._touch(np.array([number]))
+
+    def forget(self, number: int) -> None:
+        """A subscription was deleted: nothing of it is owed any more."""
+        self.seek(number, 1 << 62)
+        self._leftovers.pop(number, None)
+        self._has_leftovers[number] = False
+
+    def backlog(self, numbers: np.ndarray) -> int:
+        """How many matches of some numbers are not done."""
+        known = numbers[numbers < min(len(self.floors), len(self._log.heads))]
+        waiting = int((self._log.heads[known] - self.floors[known]).sum())
+        aside = known[self._has_leftovers[known]].tolist()
+        return waiting - sum(len(self._leftovers[number].done) for number in aside)
+
+    async def flush(self) -> None:
+        """When this returns, all that was acknowledged before is durable."""
+        wanted = self._changes
+        async with self._flushing:
+            if self._flushed < wanted:
+                await self._write_changes()
+
+    async def close(self) -> None:
+        """Flush for the last time."""
+        if self._flusher is not None:
+            self._flusher.cancel()
+            await asyncio.gather(self._flusher, return_exceptions=True)
+        await self.flush()
+
+    async def _write_changes(self) -> None:
+        changes = self._changes
+        pages, numbers = np.flatnonzero(self._dirty_pages), self._dirty_leftovers
+        self._dirty_pages[pages], self._dirty_leftovers = False, set()
+        states = [
+            (number, self._leftovers[number].to_text() if self._leftovers.get(number) else "") for number in numbers
+        ]
+        floors, positions = (array.reshape(-1, PAGE)[pages] for array in (self.floors, self.floor_positions))
+        try:
+            await self._store.write(partial(_write, pages=pages, floors=floors, positions=positions, leftovers=states))
+        except BaseException:
+            self._dirty_pages[pages] = True
+            self._dirty_leftovers |= numbers
+            raise
+        self._flushed = changes
+
+    async def _flush_now_and_then(self) -> None:
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(self.flush_interval)
+            self._changed.clear()
+            try:
+                await self.flush()
+            except StoreUnavailable as error:
+                logger.warning("acknowledgements could not be written yet: %s", error)
+                self._changed.set()
+
+    def _meet(self, position: int, numbers: np.ndarray, heads_before: np.ndarray) -> None:
+        """A record has come; whoever was idle until now has its backlog begin here."""
+        if len(numbers):
+            self.ensure(int(numbers[-1]))
+        self.floor_positions[numbers[self.floors[numbers] == heads_before]] = position - 1
+
+    def _segment_closed(self, pages: Sequence[int]) -> None:
+        """Where a backlog begins is worth writing before the records it begins in are out of memory."""
+        self.ensure(max(pages, default=0) * PAGE)
+        self._dirty_pages[list(pages)] = True
+        self._note_change()
+
+    def _start_of(self, number: int, first_sequence: int) -> int:
+        if number >= len(self.floors) or first_sequence <= self.floors[number]:
+            return 0
+        return int(self.floor_positions[number])
+
+    async def _expire(self, numbers: np.ndarray, last_sequences: np.ndarray) -> int:
+        """Move floors past what retention is about to drop, durably; how many matches were never done."""
+        self.ensure(int(numbers.max(initial=0)))
+        behind = self.floors[numbers] < last_sequences
+        lost_numbers, lost_sequences = numbers[behind], last_sequences[behind]
+        before = self.backlog(lost_numbers)
+        self.floors[lost_numbers] = lost_sequences
+        self._touch(lost_numbers)
+        self._advance(lost_numbers[self._has_leftovers[lost_numbers]])
+        await self.flush()
+        return before - self.backlog(lost_numbers)
+
+    def _keep_aside(self, numbers: np.ndarray, sequences: np.ndarray) -> None:
+        for number, sequence in zip(numbers.tolist(), sequences.tolist(), strict=True):
+            leftovers = self._leftovers_of(number)
+            leftovers.done.add(sequence)
+            leftovers.attempts.pop(sequence, None)
+            self._touch_leftovers(number)
+
+    def _advance(self, numbers: np.ndarray) -> None:
+        """Floors were moved: take along what follows them, forget what they have passed."""
+        for number in numbers.tolist():
+            leftovers = self._leftovers[number]
+            self.floors[number] = leftovers.advance(int(self.floors[number]))
+            self._touch_leftovers(number)
+            if not leftovers:
+                del self._leftovers[number]
+                self._has_leftovers[number] = False
+
+    def _leftovers_of(self, number: int) -> Leftovers:
+        self.ensure(number)
+        if number not in self._leftovers:
+            self._keep(number, Leftovers())
+        return self._leftovers[number]
+
+    def _keep(self, number: int, leftovers: Leftovers) -> None:
+        self._leftovers[number] = leftovers
+        self._has_leftovers[number] = True
+
+    def _touch(self, numbers: np.ndarray) -> None:
+        self._dirty_pages[numbers // PAGE] = True
+        self._note_change()
+
+    def _touch_leftovers(self, number: int) -> None:
+        self._dirty_leftovers.add(number)
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self._changes += 1
+        self._changed.set()
+
+
+def _grown(array: np.ndarray, length: int) -> np.ndarray:
+    grown = np.zeros(length, array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def _read_all(connection: Connection) -> tuple[list[Row], list[Row]]:
+    pages = connection.execute("SELECT page, floors, floor_positions FROM cursor_pages")
+    return pages, connection.execute("SELECT number, state FROM leftovers")
+
+
+def _write(
+    connection: Connection,
+    pages: np.ndarray,
+    floors: np.ndarray,
+    positions: np.ndarray,
+    leftovers: list[tuple[int, str]],
+) -> None:
+    """Whole pages, and the leftovers of some numbers; those without any are deleted."""
+    numbered = pages.tolist()
+    rows = [(page, pack(floors[row]), pack(positions[row])) for row, page in enumerate(numbered)]
+    _replace(connection, "cursor_pages", ("page", "floors", "floor_positions"), rows)
+    numbers = [(number, state) for number, state in leftovers]
+    _replace(connection, "leftovers", ("number", "state"), numbers)
+
+
+def _replace(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Rows by their first column; one whose last column is empty is only deleted."""
+    for start in range(0, len(rows), PAGES_AT_ONCE):
+        keys = [row[0] for row in rows[start : start + PAGES_AT_ONCE]]
+        connection.execute(f"DELETE FROM {table} WHERE {columns[0]} IN ({placeholders(len(keys))})", keys)
+    connection.insert(table, columns, [row for row in rows if row[-1]])

@@ -1,0 +1,318 @@
+"""One or several streams that have the same subscriptions, and the messages on their way to them.
+
+    feeds ── offer ──▶ a stream that has credit ── ack ──▶ cursors
+                          │            ▲
+                     nack, deadline    │ ready again
+                          ▼            │
+                         leases that rest ── after max_attempts ──▶ graveyard
+
+A consumer exists while it has a stream, or while messages that were pulled are out. Never more is kept for it than its
+streams have credit for, and never more than `max_unacked_…`: what it cannot take now it reads from the log later.
+
+When a stream closes, what it holds goes at once to the other streams, or to whoever attaches next. That counts as an
+attempt for the oldest of them only, the first that the consumer could have been working on: a message that kills its
+consumer is found out, and a bad connection does not carry a whole window of messages to the dead letters.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from server.deliveries.attachment import Attachment
+from server.deliveries.environment import Environment
+from server.deliveries.events import AttachMode, GoodbyeReason, Heartbeat
+from server.deliveries.feeding import Feeding
+from server.deliveries.leases import Lease, LeaseState, size_of
+from server.deliveries.members import Members
+from server.deliveries.ports import DeadLetter
+from server.documents import Document
+from server.subscriptions import Subscription
+
+__all__ = ["Consumer"]
+
+
+class Consumer:
+    """`follows`: it has all subscriptions of the tenant, those to come too. `pulls`: there are only pulls."""
+
+    __slots__ = (
+        "_environment",
+        "_leases",
+        "_on_end",
+        "_ready",
+        "_unacked_bytes",
+        "feeding",
+        "follows",
+        "members",
+        "mode",
+        "pulled",
+        "pulls",
+        "streams",
+        "tenant",
+    )
+
+    def __init__(
+        self,
+        environment: Environment,
+        tenant: str,
+        mode: AttachMode,
+        follows: bool,
+        pulls: bool,
+        on_end: Callable[["Consumer"], None],
+    ) -> None:
+        self._environment = environment
+        self._on_end = on_end
+        self.tenant = tenant
+        self.mode = mode
+        self.follows = follows
+        self.members = Members(environment.routes, environment.settings)
+        self.feeding = Feeding(self, environment)
+        self.streams: list[Attachment] = []
+        self.pulls = pulls
+        self.pulled: dict[int, Lease] = {}
+        self._leases: dict[Lease, None] = {}
+        self._ready: list[Lease] = []
+        self._unacked_bytes = 0
+
+    # Who belongs to it
+
+    def join(self, subscriptions: Sequence[Subscription]) -> None:
+        """Feed these too; the streams are told their slots first."""
+        slots = self.members.add(subscriptions)
+        for stream in self.streams:
+            stream.join(slots)
+        self.feeding.feed(subscriptions)
+        self.wake()
+
+    def leave(self, number: int, message: str) -> None:
+        """One subscription is gone. The last one takes the streams with it."""
+        self.members.remove(number)
+        if not self.members.n_living and not self.follows:
+            for stream in list(self.streams):
+                stream.goodbye(GoodbyeReason.DELETED, message)
+
+    def change(self, subscription: Subscription) -> None:
+        """A subscription was updated. With another schedule it starts anew from where it stands."""
+        before = self.members.at(subscription.number)
+        if self.pulls and before is not None:
+            subscription = replace(subscription, schedule=before.schedule)
+        self.members.replace(subscription)
+        if before is not None and before.schedule != subscription.schedule:
+            self.restart(subscription.number)
+
+    def restart(self, number: int) -> None:
+        """Its cursor was moved: forget what is on its way, and read from where it stands now."""
+        for lease in list(self._leases):
+            self._narrow(lease, lease.numbers != number)
+        subscription = self.members.at(number)
+        if subscription is not None:
+            self.feeding.feed([subscription])
+        self.wake()
+
+    # Streams
+
+    def enter(self, stream: Attachment) -> None:
+        """One more stream, which is told all slots first."""
+        stream.join(self.members.slots())
+        self.streams.append(stream)
+        self.wake()
+
+    def left(self, stream: Attachment) -> None:
+        """The stream is closed. With the last one, and nothing out that was pulled, the consumer ends."""
+        if stream not in self.streams:
+            return
+        self.streams.remove(stream)
+        held, stream.held = list(stream.held.values()), {}
+        if held:
+            self.failed(held[0], "its stream closed", 0.0)
+            self.unsent(held[1:])
+        self.end_if_idle()
+
+    def keep(self, stream: Attachment) -> None:
+        """A pull is over: its messages stay out, known by their sequence, and the stream is gone."""
+        if stream not in self.streams:
+            return
+        self.streams.remove(stream)
+        self.pulled.update((int(lease.sequences[0]), lease) for lease in stream.held.values())
+        self.end_if_idle()
+
+    def take_pulled(self, sequences: Iterable[int]) -> list[Lease]:
+        """Those of these sequences that are out, and then are no longer."""
+        found = (self.pulled.pop(sequence, None) for sequence in sequences)
+        return [lease for lease in found if lease is not None]
+
+    def end_if_idle(self) -> None:
+        """End if nobody is left who could acknowledge anything, and no pull is to find a pause respected."""
+        if self.streams or self.pulled:
+            self.pulls = self.pulls or not self.streams
+            return
+        if not (self.pulls and any(lease.state is LeaseState.RESTING for lease in self._leases)):
+            self.end()
+
+    def end(self) -> None:
+        """Let go of the subscriptions and of all messages; the cursors know what is not done."""
+        self.feeding.close()
+        self.members.clear()
+        self.pulled.clear()
+        for lease in list(self._leases):
+            self._finish(lease)
+        self._on_end(self)
+
+    def fail(self, error: BaseException) -> None:
+        """The log cannot be read: the streams end with the error."""
+        for stream in self.streams:
+            stream.fail(error)
+
+    # Messages
+
+    def has_room(self, size: int) -> bool:
+        """Can a new message of this size be taken? Those that are to be delivered again come first."""
+        return not self._ready and self._may_hold(size) and any(stream.can_take(size) for stream in self.streams)
+
+    def free_messages(self) -> int:
+        """How many messages the streams have credit for."""
+        return sum(stream.credit_messages for stream in self.streams)
+
+    def offer(self, document: Document, numbers: np.ndarray, sequences: np.ndarray) -> bool:
+        """Send a new message; False, and nothing has happened, if no stream can take it."""
+        size = size_of(document)
+        if self._ready or not self._may_hold(size):
+            return False
+        stream = self._stream_for(size)
+        if stream is None:
+            return False
+        stream.put(self._lease(document, size, numbers, sequences))
+        self._environment.counters.delivered(1)
+        return True
+
+    def acknowledge(self, leases: Sequence[Lease]) -> None:
+        """These messages are done."""
+        if not leases:
+            return
+        for lease in leases:
+            self._environment.cursors.acknowledge(lease.numbers, lease.sequences)
+            self._finish(lease)
+        self.wake()
+
+    def failed(self, lease: Lease, reason: str, delay: float | None = None) -> None:
+        """An attempt came to nothing: try again after a pause, or give up."""
+        lead = lease.lead
+        self._environment.cursors.count_attempt(int(lease.numbers[lead]), int(lease.sequences[lead]))
+        if lease.attempt >= lease.patience.max_attempts:
+            self._bury(lease, reason)
+            return
+        pause = lease.patience.pause(lease.attempt) if delay is None else delay
+        lease.attempt += 1
+        lease.state = LeaseState.RESTING
+        self._environment.timers.set(lease, self._environment.clock() + pause)
+
+    def expired(self, lease: Lease) -> None:
+        """The deadline of a message has passed."""
+        self._environment.counters.expired(1)
+        self._drop(lease)
+        self.failed(lease, "not acknowledged in time")
+
+    def rested(self, lease: Lease) -> None:
+        """The pause of a message is over."""
+        self.unsent([lease])
+        self.end_if_idle()
+
+    def unsent(self, leases: Iterable[Lease]) -> None:
+        """Deliver these as soon as somebody can take them."""
+        for lease in leases:
+            self._environment.timers.cancel(lease)
+            lease.state = LeaseState.READY
+            self._ready.append(lease)
+        self.wake()
+
+    def wake(self) -> None:
+        """Something has changed: credit, room, or what waits."""
+        n_gone = 0
+        while n_gone < len(self._ready) and self._deliver_again(self._ready[n_gone]):
+            n_gone += 1
+        del self._ready[:n_gone]
+        self.feeding.wake()
+
+    def heartbeat(self) -> Heartbeat:
+        """How much waits, and for how long the oldest has."""
+        oldest = min((lease.document.publish_time for lease in self._leases), default=float("inf"))
+        since = min(oldest, self.feeding.oldest)
+        age = max(self._environment.clock() - since, 0.0) if since < float("inf") else 0.0
+        return Heartbeat(self._environment.cursors.backlog(self.members.numbers), age)
+
+    def _may_hold(self, size: int) -> bool:
+        """Is there room for one more message that is not acknowledged? There always is for a first one."""
+        settings = self._environment.settings
+        n_leases = len(self._leases)
+        fits = self._unacked_bytes + size <= settings.max_unacked_bytes or not n_leases
+        return fits and n_leases < settings.max_unacked_messages
+
+    def _stream_for(self, size: int) -> Attachment | None:
+        """A stream that can take so much; several take turns."""
+        for place, stream in enumerate(self.streams):
+            if stream.can_take(size):
+                self.streams.append(self.streams.pop(place))
+                return stream
+        return None
+
+    def _lease(self, document: Document, size: int, numbers: np.ndarray, sequences: np.ndarray) -> Lease:
+        slots = self._environment.routes.slot_of[numbers]
+        lead, patience = self.members.policies.lead(slots)
+        attempts = self._environment.cursors.attempts(int(numbers[lead]), int(sequences[lead]))
+        lease = Lease(self, document, size, numbers, sequences, slots, lead, patience, attempts + 1)
+        self._leases[lease] = None
+        self._unacked_bytes += size
+        return lease
+
+    def _deliver_again(self, lease: Lease) -> bool:
+        """Send a message that waits, to those who still want it; False if no stream can take it."""
+        if lease.state is not LeaseState.READY:
+            return True
+        self._narrow(lease, self.members.living(lease.slots))
+        if lease.state is LeaseState.READY:
+            self._narrow(lease, self._environment.cursors.undone(lease.numbers, lease.sequences))
+        if lease.state is not LeaseState.READY:
+            return True
+        stream = self._stream_for(lease.size)
+        if stream is None:
+            return False
+        stream.put(lease)
+        self._environment.counters.redelivered(1)
+        return True
+
+    def _narrow(self, lease: Lease, keep: np.ndarray) -> None:
+        """Leave the message to some of its subscriptions; it is done if there are none."""
+        if keep.any():
+            lease.narrow(keep)
+        else:
+            self._drop(lease)
+            self._finish(lease)
+
+    def _bury(self, lease: Lease, reason: str) -> None:
+        lease.state = LeaseState.BURIED
+        self._environment.timers.cancel(lease)
+        now = self._environment.clock()
+        pairs = zip(lease.numbers.tolist(), lease.sequences.tolist(), strict=True)
+        letters = [DeadLetter(*pair, lease.document, lease.attempt, now, reason) for pair in pairs]
+        self._environment.graveyard.bury(letters, partial(self._buried, lease))
+
+    def _buried(self, lease: Lease) -> None:
+        self._finish(lease)
+        self.wake()
+
+    def _drop(self, lease: Lease) -> None:
+        """Take a message out of the hands of who holds it."""
+        if lease.stream is not None:
+            lease.stream.held.pop(lease.message_id, None)
+        sequence = int(lease.sequences[0])
+        if self.pulled.get(sequence) is lease:
+            del self.pulled[sequence]
+
+    def _finish(self, lease: Lease) -> None:
+        """The message is no longer ours."""
+        self._environment.timers.cancel(lease)
+        lease.state = LeaseState.DONE
+        if lease in self._leases:
+            del self._leases[lease]
+            self._unacked_bytes -= lease.size

@@ -1,0 +1,49 @@
+"""When does a digest leave? At the first due time after its oldest document came in.
+
+    documents     a  b          c                 d
+    every 60 s    |─────────────|─────────────|─────────────|
+    digests                     a b           c             d
+
+Due times are a grid, so they are the same after a restart without having been stored.
+"""
+
+from datetime import UTC, datetime
+
+from cronsim import CronSim, CronSimError
+
+from server.errors import InvalidRequest
+from server.subscriptions import Schedule
+
+__all__ = ["check_schedule", "next_due"]
+
+
+def next_due(schedule: Schedule, came_in: float, anchor: float = 0.0) -> float:
+    """The first due time after `came_in`, in seconds since 1970; `every` counts from `anchor`.
+
+    >>> next_due(Schedule(every=60), 119.5)
+    120.0
+    >>> next_due(Schedule(cron="30 6 * * *"), 0.0) / 3600
+    6.5
+    """
+    if schedule.cron:
+        return next(CronSim(schedule.cron, datetime.fromtimestamp(came_in, UTC))).timestamp()
+    return anchor + ((came_in - anchor) // schedule.every + 1) * schedule.every
+
+
+def check_schedule(schedule: Schedule) -> None:
+    """Refuse a schedule that can never be due."""
+    if schedule.every < 0:
+        raise InvalidRequest("schedule.every", "expected a time of more than 0 s", found=schedule.every)
+    if schedule.cron and schedule.every:
+        raise InvalidRequest("schedule", "expected `every` or `cron`, not both")
+    if schedule.cron:
+        _check_cron(schedule.cron)
+
+
+def _check_cron(expression: str) -> None:
+    try:
+        next(CronSim(expression, datetime.now(UTC)))
+    except (CronSimError, StopIteration) as error:
+        problem = str(error) or "it is never due"
+        advice = f"expected five fields of cron, as in '30 6 * * 1-5', in UTC; '{expression}': {problem}"
+        raise InvalidRequest("schedule.cron", advice, found=expression) from error

@@ -1,0 +1,214 @@
+"""What the match log reads and writes: operations on a connection, and nothing in memory.
+
+append ──▶ documents, records, logs.position             every document
+close  ──▶ segments, segment_chunks, head_pages, logs.closed     every segment
+drop   ──▶ all rows of a segment, logs.expired            retention
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from server.documents import Document
+from server.number_codes import unpack
+from server.segments import SegmentChunk
+from server.store.databases import Connection, Row, placeholders
+from server.store.document_codes import DOCUMENT_COLUMNS, document_from_row
+from server.store.jobs import Operation
+
+__all__ = [
+    "PAGE",
+    "Appending",
+    "Closing",
+    "LogState",
+    "Segment",
+    "append",
+    "close_segment",
+    "create",
+    "drop_segment",
+    "read_chunks",
+    "read_documents",
+    "read_heads",
+    "read_open_records",
+    "read_segment",
+    "read_state",
+    "read_times",
+]
+
+PAGE = 1024
+LOG_BITS = 48
+VALUES_AT_ONCE = 500
+DOCUMENT_TABLE = ("number", "tenant", *DOCUMENT_COLUMNS)
+RECORD_TABLE = ("log", "position", "document", "numbers")
+SEGMENT_TABLE = ("log", "first_position", "last_position", "oldest", "newest", "n_matches", "n_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A closed stretch of the log: where, when, how much."""
+
+    first_position: int
+    last_position: int
+    oldest: float
+    newest: float
+    n_matches: int
+    n_bytes: int
+
+    @property
+    def n_records(self) -> int:
+        return self.last_position - self.first_position + 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """The newest position, and up to where segments are closed and gone."""
+
+    position: int
+    closed: int
+    expired: int
+    segments: list[Segment]
+
+
+@dataclass(slots=True)
+class Appending:
+    """What one call appends: (tenant, document, numbers) as rows without positions, and what else is to be done."""
+
+    log: int
+    rows: list[tuple[Row, bytes]]
+    extra: Sequence[Operation] = ()
+
+
+def create(connection: Connection, log: int) -> None:
+    """A log that is empty, if it is not there yet."""
+    sql = "INSERT INTO logs (log, position, closed, expired) VALUES (?, 0, 0, 0) ON CONFLICT (log) DO NOTHING"
+    connection.execute(sql, (log,))
+
+
+def append(connection: Connection, calls: Sequence[Appending]) -> list[int]:
+    """Append what several calls bring; the first position of each."""
+    log = calls[0].log
+    for call in calls:
+        for operation in call.extra:
+            operation(connection)
+    n_rows = sum(len(call.rows) for call in calls)
+    sql = "UPDATE logs SET position = position + ? WHERE log = ? RETURNING position"
+    position = int(connection.execute(sql, (n_rows, log))[0][0]) - n_rows
+    documents, records, firsts = [], [], []
+    for call in calls:
+        firsts.append(position + 1)
+        for document, numbers in call.rows:
+            position += 1
+            number = (log << LOG_BITS) + position
+            documents.append((number, *document))
+            records.append((log, position, number, numbers))
+    connection.insert("documents", DOCUMENT_TABLE, documents)
+    connection.insert("records", RECORD_TABLE, records)
+    return firsts
+
+
+def read_state(connection: Connection, log: int) -> LogState:
+    sql = "SELECT position, closed, expired FROM logs WHERE log = ?"
+    position, closed, expired = connection.execute(sql, (log,))[0]
+    columns = ", ".join(SEGMENT_TABLE[1:])
+    sql = f"SELECT {columns} FROM segments WHERE log = ? ORDER BY first_position"
+    return LogState(position, closed, expired, [Segment(*row) for row in connection.execute(sql, (log,))])
+
+
+def read_heads(connection: Connection, log: int) -> list[tuple[int, np.ndarray]]:
+    """The heads at the end of the last closed segment, page by page."""
+    rows = connection.execute("SELECT page, heads FROM head_pages WHERE log = ?", (log,))
+    return [(page, unpack(heads, PAGE)) for page, heads in rows]
+
+
+def read_open_records(connection: Connection, log: int, after: int) -> list[Row]:
+    """(position, numbers, publish time, bytes) of all records after a position."""
+    sql = """SELECT r.position, r.numbers, d.publish_time, length(d.xml)
+        FROM records r JOIN documents d ON d.number = r.document
+        WHERE r.log = ? AND r.position > ? ORDER BY r.position"""
+    return connection.execute(sql, (log, after))
+
+
+def read_documents(connection: Connection, log: int, positions: Sequence[int]) -> dict[int, Document]:
+    """The documents at some positions; those that retention has dropped are missing."""
+    found: dict[int, Document] = {}
+    columns = ", ".join(f"d.{column}" for column in DOCUMENT_COLUMNS)
+    for some in _in_blocks(positions):
+        sql = f"""SELECT r.position, {columns} FROM records r JOIN documents d ON d.number = r.document
+            WHERE r.log = ? AND r.position IN ({placeholders(len(some))})"""
+        found.update((row[0], document_from_row(row[1:])) for row in connection.execute(sql, (log, *some)))
+    return found
+
+
+def read_times(connection: Connection, log: int, positions: Sequence[int]) -> dict[int, float]:
+    """When the documents at some positions were published."""
+    found: dict[int, float] = {}
+    for some in _in_blocks(positions):
+        sql = f"""SELECT r.position, d.publish_time FROM records r JOIN documents d ON d.number = r.document
+            WHERE r.log = ? AND r.position IN ({placeholders(len(some))})"""
+        found.update(connection.execute(sql, (log, *some)))
+    return found
+
+
+def read_chunks(connection: Connection, log: int, chunk: int, first: int, last: int) -> dict[int, SegmentChunk]:
+    """One chunk of the segments that begin from `first` to `last`, by where they begin."""
+    sql = """SELECT first_position, entries FROM segment_chunks
+        WHERE log = ? AND chunk = ? AND first_position BETWEEN ? AND ?"""
+    rows = connection.execute(sql, (log, chunk, first, last))
+    return {first_position: SegmentChunk.from_bytes(code) for first_position, code in rows}
+
+
+def read_segment(connection: Connection, log: int, chunks: Sequence[int], first_position: int) -> list[SegmentChunk]:
+    """Some chunks of one segment, those that it has."""
+    found: list[SegmentChunk] = []
+    for some in _in_blocks(chunks):
+        sql = f"""SELECT entries FROM segment_chunks
+            WHERE log = ? AND first_position = ? AND chunk IN ({placeholders(len(some))}) ORDER BY chunk"""
+        found += [SegmentChunk.from_bytes(code) for (code,) in connection.execute(sql, (log, first_position, *some))]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A segment ready to be written: its index in chunks, and the pages of heads at its end, all coded."""
+
+    segment: Segment
+    chunks: list[tuple[int, bytes]]
+    head_pages: list[tuple[int, bytes]]
+
+
+def close_segment(connection: Connection, log: int, closing: Closing) -> None:
+    """A segment with its index, and the heads at its end. Without effect if it has landed before."""
+    segment = closing.segment
+    (closed,) = connection.execute("SELECT closed FROM logs WHERE log = ?", (log,))[0]
+    if closed >= segment.last_position:
+        return
+    connection.insert("segments", SEGMENT_TABLE, [(log, *(getattr(segment, name) for name in SEGMENT_TABLE[1:]))])
+    chunks = [(log, chunk, segment.first_position, code) for chunk, code in closing.chunks]
+    connection.insert("segment_chunks", ("log", "chunk", "first_position", "entries"), chunks)
+    for some in _in_blocks([page for page, _ in closing.head_pages]):
+        connection.execute(
+            f"DELETE FROM head_pages WHERE log = ? AND page IN ({placeholders(len(some))})", (log, *some)
+        )
+    connection.insert("head_pages", ("log", "page", "heads"), [(log, page, code) for page, code in closing.head_pages])
+    connection.execute("UPDATE logs SET closed = ? WHERE log = ?", (segment.last_position, log))
+
+
+def drop_segment(connection: Connection, log: int, segment: Segment, n_chunks: int) -> None:
+    """Delete a segment, its records, and their documents."""
+    values = (log, segment.first_position, segment.last_position)
+    sql = "SELECT document FROM records WHERE log = ? AND position BETWEEN ? AND ?"
+    connection.execute(f"DELETE FROM documents WHERE number IN ({sql})", values)
+    connection.execute("DELETE FROM records WHERE log = ? AND position BETWEEN ? AND ?", values)
+    connection.execute("DELETE FROM segments WHERE log = ? AND first_position = ?", values[:2])
+    for some in _in_blocks(range(n_chunks)):
+        sql = (
+            f"DELETE FROM segment_chunks WHERE log = ? AND first_position = ? AND chunk IN ({placeholders(len(some))})"
+        )
+        connection.execute(sql, (*values[:2], *some))
+    connection.execute("UPDATE logs SET expired = ? WHERE log = ?", (segment.last_position, log))
+
+
+def _in_blocks(values: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(values), VALUES_AT_ONCE):
+        yield values[start : start + VALUES_AT_ONCE]
