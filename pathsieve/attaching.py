@@ -10,6 +10,7 @@ here then, and what is said about others of the broken stream is too late: count
 
 import asyncio
 import logging
+import time
 from types import TracebackType
 from typing import Self
 from uuid import uuid4
@@ -39,6 +40,9 @@ LOG = logging.getLogger("pathsieve.attach")
 FAREWELL = 2.0
 """Seconds that the server has to take the last acknowledgements when we leave."""
 
+TURN = 0.02
+"""Seconds after which the stream gets its turn while there are messages to take, so that acks leave in time."""
+
 
 class AsyncAttachment:
     """Iterate over it with `async for`, inside `async with` to leave cleanly.
@@ -61,6 +65,7 @@ class AsyncAttachment:
         self._error: BaseException | None = None
         self._stream: AttachStream | None = None
         self._is_attached = self._is_leaving = False
+        self._next_turn = 0.0
         self._news = asyncio.Event()
         self._running = asyncio.create_task(self._run())
         self._running.add_done_callback(self._ended)
@@ -95,6 +100,9 @@ class AsyncAttachment:
         return self
 
     async def __anext__(self) -> Message:
+        if time.monotonic() > self._next_turn:
+            await asyncio.sleep(0)
+            self._next_turn = time.monotonic() + TURN
         while (message := self.take()) is None:
             if self._is_leaving:
                 raise StopAsyncIteration

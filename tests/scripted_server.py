@@ -11,6 +11,7 @@ It speaks the contract of `proto/` as the real one does. What it was told is the
 """
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +58,7 @@ class ScriptedServer(
 
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     accepted: list[Document] = field(default_factory=list)
+    seen: set[tuple[str, str]] = field(default_factory=set)
     notifications: list[Notification] = field(default_factory=list)
     staged: dict[tuple[str, int, int, int], list[Document]] = field(default_factory=dict)
     committed: dict[tuple[str, int], publishing.CommitBatchResponse] = field(default_factory=dict)
@@ -73,6 +75,7 @@ class ScriptedServer(
             for name in [name for name in dir(service) if name.startswith("add_")]:
                 getattr(service, name)(self, self.server)
         self.news = asyncio.Event()
+        self.add_more()
         credentials = options.get("credentials")
         address = f"localhost:{port}"
         if credentials:
@@ -81,6 +84,9 @@ class ScriptedServer(
             port = self.server.add_insecure_port(address)
         await self.server.start()
         return f"localhost:{port}"
+
+    def add_more(self) -> None:
+        """For those who have more services."""
 
     async def stop(self) -> None:
         await self.server.stop(grace=None)
@@ -207,12 +213,13 @@ class ScriptedServer(
             facts = {"reason": "DOCUMENT_ERROR", "line": "1", "column": "6"}
             problem = Problem(code=Code.INVALID_ARGUMENT.value[0], message="no XML at line 1, column 6", details=facts)
             return publishing.PublishResult(index=index, problem=problem)
-        if any((one.source, one.id) == (document.source, document.id) for one in self.accepted):
+        if (document.source, document.id) in self.seen:
             return publishing.PublishResult(index=index, document_id=document.id, duplicate=True)
         kept = Document()
         kept.CopyFrom(document)
         kept.publish_time.GetCurrentTime()
         self.accepted.append(kept)
+        self.seen.add((document.source, document.id))
         return publishing.PublishResult(index=index, document_id=document.id, matches=self.notify(kept))
 
     def notify(self, document: Document) -> int:
@@ -410,7 +417,10 @@ BY_NUMBER = {code.value[0]: code for code in Code}
 
 
 def wants(wish: Any, document: Document) -> bool:
-    return bool(document.xml) and bool(etree.XPath(wish.xpath or "1")(etree.fromstring(document.xml)))
+    return bool(document.xml) and bool(compiled(wish.xpath or "1")(etree.fromstring(document.xml)))
+
+
+compiled = functools.cache(etree.XPath)
 
 
 def is_xml(xml: bytes) -> bool:
