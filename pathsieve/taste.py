@@ -105,7 +105,7 @@ def _subscribe(client: Client) -> None:
         try:
             client.subscribe(id=name.lower(), xpath=expression)
         except AlreadyExists:
-            client.seek(name.lower(), sequence=client.get(name.lower()).progress.head_sequence + 1)
+            client.seek(name.lower(), sequence=client.get(name.lower()).progress.head + 1)
         print(f"  {name:<5} {expression}")
 
 

@@ -127,27 +127,6 @@ class Cursors:
         leftovers = self._leftovers.get(number)
         return bool(sequence <= self.floors[number]) or (leftovers is not None and sequence in leftovers.done)
 
-    def undone(self, numbers: np.ndarray, sequences: np.ndarray) -> np.ndarray:
-        """A mask: which of these have still to be delivered."""
-        self.ensure(int(numbers.max(initial=0)))
-        undone: np.ndarray = sequences > self.floors[numbers]
-        for place in np.flatnonzero(undone & self._has_leftovers[numbers]).tolist():
-            undone[place] = int(sequences[place]) not in self._leftovers[int(numbers[place])].done
-        return undone
-
-    def has_backlog(self, numbers: np.ndarray) -> np.ndarray:
-        """A mask: which numbers have something that is not done."""
-        highest = int(numbers.max(initial=0))
-        self.ensure(highest)
-        self._log.ensure(highest)
-        behind: np.ndarray = self._log.heads[numbers] > self.floors[numbers]
-        return behind
-
-    def positions(self, numbers: np.ndarray) -> np.ndarray:
-        """A position of the log for each number, after which all that is not done is found."""
-        self.ensure(int(numbers.max(initial=0)))
-        return self.floor_positions[numbers]
-
     def attempts(self, number: int, sequence: int) -> int:
         """How often a delivery has been counted as tried."""
         leftovers = self._leftovers.get(number)
