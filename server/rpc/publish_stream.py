@@ -81,7 +81,8 @@ class PublishStream:
         batch.add_done_callback(self._finish)
 
     async def _publish(self, messages: Sequence[Document], first_index: int, n_bytes: int) -> None:
-        self._answer.results.extend(await self._intake.publish(self._tenant, messages, first_index))
+        results = await self._intake.publish(self._tenant, messages, first_index)
+        self._answer.results.extend(results)
         self._credit.restore(len(messages), n_bytes)
         self._answer.credit_documents += len(messages)
         self._answer.credit_bytes += n_bytes
@@ -106,7 +107,7 @@ class PublishStream:
 
     async def _write(self) -> None:
         """Send what there is to tell, until there will be no more."""
-        while True:
+        while not self._is_ended or self._batches or self._answer.ByteSize():
             await self._has_news.wait()
             self._has_news.clear()
             if self._failure is not None:
@@ -114,5 +115,3 @@ class PublishStream:
             if self._answer.ByteSize():
                 answer, self._answer = self._answer, PublishStreamResponse()
                 await self._context.write(answer)
-            elif self._is_ended and not self._batches:
-                return
