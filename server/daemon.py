@@ -23,8 +23,12 @@ LOG = logging.getLogger("pathsieve.daemon")
 STOPPED, FAILED = 0, 1
 
 
-async def serve(settings: Settings, on_progress: Callable[[Progress], None] | None = None) -> int:
-    """Serve until a signal comes; the exit code of the process."""
+async def serve(
+    settings: Settings,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_ready: Callable[[Daemon], None] | None = None,
+) -> int:
+    """Serve until a signal comes; the exit code of the process. `on_ready` is called once, when it serves."""
     set_up_logging(settings.log)
     try:
         daemon = Daemon(settings, on_progress)
@@ -34,16 +38,18 @@ async def serve(settings: Settings, on_progress: Callable[[Progress], None] | No
         return FAILED
     signals = Signals(daemon)
     try:
-        return await _served(daemon, signals)
+        return await _served(daemon, signals, on_ready or (lambda daemon: None))
     finally:
         await daemon.close()
         signals.let_go()
 
 
-async def _served(daemon: Daemon, signals: "Signals") -> int:
+async def _served(daemon: Daemon, signals: "Signals", on_ready: Callable[[Daemon], None]) -> int:
     """Load, wait for a signal, drain."""
     if not await _loaded(daemon, signals):
         return FAILED
+    if daemon.readiness.ready.is_set():
+        on_ready(daemon)
     await signals.stop.wait()
     draining = asyncio.create_task(daemon.drain())
     forced = asyncio.create_task(signals.force.wait())
