@@ -98,7 +98,7 @@ async def test_a_database_that_stays_away_is_a_clear_error(own_postgres: LocalPo
     store = await open_store(new_database(own_postgres), deadline=0.3)
     log = await MatchLog.open(store)
     own_postgres.stop(at_once=True)
-    with pytest.raises(StoreUnavailable, match="no answer within 0.3 s") as appended:
+    with pytest.raises(StoreUnavailable, match=r"no answer within 0\.3 s") as appended:
         await log.append([entry("lost")])
     assert not appended.value.outcome_unknown
     with pytest.raises(StoreUnavailable):
