@@ -178,6 +178,27 @@ class Cursors:
         aside = known[self._has_leftovers[known]].tolist()
         return waiting - sum(len(self._leftovers[number].done) for number in aside)
 
+    def undone(self, numbers: np.ndarray, sequences: np.ndarray) -> np.ndarray:
+        """A mask: which of these have still to be delivered."""
+        self.ensure(int(numbers.max(initial=0)))
+        waiting: np.ndarray = sequences > self.floors[numbers]
+        for place in np.flatnonzero(waiting & self._has_leftovers[numbers]).tolist():
+            waiting[place] = sequences[place] not in self._leftovers[int(numbers[place])].done
+        return waiting
+
+    def has_backlog(self, numbers: np.ndarray) -> np.ndarray:
+        """A mask: which numbers have something that is not done."""
+        highest = int(numbers.max(initial=0))
+        self._log.ensure(highest)
+        self.ensure(highest)
+        behind: np.ndarray = self.floors[numbers] < self._log.heads[numbers]
+        return behind
+
+    def positions(self, numbers: np.ndarray) -> np.ndarray:
+        """A position of the log for each number, after which all that is not done is found."""
+        self.ensure(int(numbers.max(initial=0)))
+        return self.floor_positions[numbers]
+
     async def flush(self) -> None:
         """When this returns, all that was acknowledged before is durable."""
         wanted = self._changes

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from server.documents import Document
+from server.store.dead_letters import DeadLetter
 
 __all__ = ["Counters", "Cursors", "DeadLetter", "DeadLetters", "MatchLog", "Record"]
 
@@ -29,8 +30,13 @@ class Record(Protocol):
 class MatchLog(Protocol):
     """Records in the order of their positions."""
 
-    heads: np.ndarray
-    position: int  # of the newest record; 0 if there is none
+    @property
+    def heads(self) -> np.ndarray:
+        """The newest sequence of each number."""
+
+    @property
+    def position(self) -> int:
+        """The position of the newest record; 0 if there is none."""
 
     async def read(
         self, number: int, first_sequence: int, max_messages: int, max_bytes: int
@@ -49,7 +55,9 @@ class Cursors(Protocol):
 
     floors: np.ndarray
 
-    def acknowledge(self, numbers: np.ndarray, sequences: np.ndarray) -> None: ...
+    def acknowledge(
+        self, numbers: np.ndarray, sequences: np.ndarray, positions: np.ndarray | int | None = None
+    ) -> None: ...
     def undone(self, numbers: np.ndarray, sequences: np.ndarray) -> np.ndarray:
         """A mask: which of these have still to be delivered."""
 
@@ -60,29 +68,20 @@ class Cursors(Protocol):
         """A position of the log for each number, after which all that is not done is found."""
 
     def attempts(self, number: int, sequence: int) -> int: ...
-    def count_attempt(self, number: int, sequence: int) -> None: ...
+    def count_attempt(self, number: int, sequence: int) -> int: ...
+    def digest_time(self, number: int) -> float: ...
+    def set_digest_time(self, number: int, time: float) -> None: ...
     def seek(self, number: int, next_sequence: int) -> None: ...
+    def forget(self, number: int) -> None: ...
     async def flush(self) -> None: ...
     def backlog(self, numbers: np.ndarray) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A message that was given up: what it was, and what its last attempt ended with."""
-
-    number: int
-    sequence: int
-    document: Document
-    attempts: int
-    time: float
-    reason: str
 
 
 class DeadLetters(Protocol):
     """What was given up, durably."""
 
     async def add(self, letters: Sequence[DeadLetter]) -> None: ...
-    async def list(self, number: int, after_sequence: int, limit: int) -> Sequence[DeadLetter]: ...
+    async def page(self, number: int, after_sequence: int, limit: int) -> Sequence[DeadLetter]: ...
 
 
 def ignore(amount: int) -> None:
