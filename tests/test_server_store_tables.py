@@ -22,15 +22,15 @@ def document(name: str, time: float = 1.0) -> Document:
 async def test_dead_letters_come_back_in_pages(store: Store) -> None:
     letters = [DeadLetter(4, sequence, document(f"d{sequence}"), 5, 9.5, "refused") for sequence in (3, 1, 2)]
     await store.dead_letters.add(letters)
-    assert await store.dead_letters.list(4, 0, 2) == [letters[1], letters[2]]
-    assert await store.dead_letters.list(4, 2, 2) == [letters[0]]
+    assert await store.dead_letters.page(4, 0, 2) == [letters[1], letters[2]]
+    assert await store.dead_letters.page(4, 2, 2) == [letters[0]]
     assert (await store.dead_letters.count(4), await store.dead_letters.counts()) == (3, {4: 3})
 
 
 async def test_a_dead_letter_that_comes_again_replaces_the_old_one(store: Store) -> None:
     for reason in ("first", "second"):
         await store.dead_letters.add([DeadLetter(4, 1, document("d"), 5, 9.5, reason)])
-    assert [letter.reason for letter in await store.dead_letters.list(4, 0, 10)] == ["second"]
+    assert [letter.reason for letter in await store.dead_letters.page(4, 0, 10)] == ["second"]
     assert await store.dead_letters.forget(before=10.0) == 1
 
 
