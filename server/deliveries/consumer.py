@@ -24,7 +24,7 @@ from server.deliveries.attachment import Attachment
 from server.deliveries.environment import Environment
 from server.deliveries.events import AttachMode, GoodbyeReason, Heartbeat
 from server.deliveries.feeding import Feeding
-from server.deliveries.leases import Lease, LeaseState, size_of
+from server.deliveries.leases import Lease, LeaseState, in_calls, size_of
 from server.deliveries.members import Members
 from server.deliveries.ports import DeadLetter, Record
 from server.subscriptions import Subscription
@@ -190,10 +190,11 @@ class Consumer:
         """These messages are done."""
         if not leases:
             return
-        numbers = np.concatenate([lease.numbers for lease in leases])
-        sequences = np.concatenate([lease.sequences for lease in leases])
-        positions = np.repeat([lease.position for lease in leases], [len(lease.numbers) for lease in leases])
-        self._environment.cursors.acknowledge(numbers, sequences, positions)
+        for done in in_calls(leases):
+            numbers = np.concatenate([lease.numbers for lease in done])
+            sequences = np.concatenate([lease.sequences for lease in done])
+            positions = np.repeat([lease.position for lease in done], [len(lease.numbers) for lease in done])
+            self._environment.cursors.acknowledge(numbers, sequences, positions)
         for lease in leases:
             self._finish(lease)
         self.wake()
