@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from server.catalog import Catalog, Changes, Created
+from server.catalog import Catalog, Changes, Created, Progress
 from server.checks import check_filter
 from server.cursors import Cursors
 from server.deliveries import (
@@ -28,8 +28,10 @@ from server.deliveries import (
 )
 from server.documents import AttributeValue, Document
 from server.ephemeral_filters import EphemeralFilters
+from server.housekeeping import Housekeeping
 from server.match_log import MatchLog
 from server.publishing import Outcome, Published, Publishing
+from server.staging import Batch, Committed, Part, Staging
 from server.store import Store
 from server.store.subscriptions import Page
 from server.subscriptions import Filter, Subscription
@@ -70,7 +72,9 @@ class Broker:
         cursors: Cursors,
         deliveries: Deliveries,
         publishing: Publishing,
+        staging: Staging,
         ephemeral: EphemeralFilters,
+        housekeeping: Housekeeping,
     ) -> None:
         self.store = store
         self.catalog = catalog
@@ -78,12 +82,38 @@ class Broker:
         self.cursors = cursors
         self.deliveries = deliveries
         self.publishing = publishing
+        self.staging = staging
         self.ephemeral = ephemeral
+        self.housekeeping = housekeeping
+        self._tidying: asyncio.Task[None] | None = None
+
+    async def load(self, progress: Progress = lambda n_loaded, n_all: None) -> None:
+        """Compile all that is stored, and begin to publish."""
+        await self.catalog.load(progress)
+        await self.publishing.remember(self.store.published)
+        self.publishing.start()
+        self._tidying = asyncio.create_task(self.housekeeping.run())
+
+    async def drain(self) -> None:
+        """Finish what was taken, say goodbye to streams, and take no more."""
+        await self.publishing.drain()
+        await self.deliveries.drain()
+
+    async def close(self) -> None:
+        """Stop, with everything durable."""
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.gather(self._tidying, return_exceptions=True)
+        await self.publishing.close()
+        await self.deliveries.close()
+        await self.cursors.close()
+        await self.log.close()
+        await self.store.close()
 
     async def create(self, subscription: Subscription) -> Subscription:
         return await self.catalog.create(subscription)
 
-    async def import_many(self, tenant: str, subscriptions: Sequence[Subscription]) -> list[Created]:
+    async def import_many(self, tenant: str, subscriptions: Sequence[Subscription]) -> Sequence[Created]:
         return await self.catalog.create_many(tenant, subscriptions)
 
     async def get(self, tenant: str, subscription_id: str) -> Subscription:
@@ -119,6 +149,19 @@ class Broker:
         """What becomes of each document, in order: accepted and durable, or why not."""
         return await self.publishing.publish(tenant, documents)
 
+    async def stage(
+        self, tenant: str, query: str, batch: int, part: Part, documents: Sequence[Document], first_place: int = 0
+    ) -> Sequence[tuple[int, Exception]]:
+        """Keep documents of a part of a batch; those that are refused, and why."""
+        return await self.staging.stage(Batch(tenant, query, batch), part, documents, first_place)
+
+    async def commit(self, tenant: str, query: str, batch: int, parts: Sequence[Part]) -> Committed:
+        """Publish the winning parts of a batch, once."""
+        return await self.staging.commit(Batch(tenant, query, batch), parts)
+
+    async def abort(self, tenant: str, query: str, batch: int) -> None:
+        await self.staging.abort(Batch(tenant, query, batch))
+
     async def attach(
         self,
         tenant: str,
@@ -136,9 +179,9 @@ class Broker:
         return await self.deliveries.attach(tenant, subscriptions, mode, consumer, credit, heartbeat=heartbeat)
 
     async def _all(self, tenant: str) -> Sequence[Subscription]:
-        found: list[Subscription] = []
+        found: Sequence[Subscription] = []
         while page := (await self.list(tenant, found[-1].id if found else "", PAGE_SIZE)).subscriptions:
-            found += page
+            found = [*found, *page]
         return found
 
     async def attach_ephemeral(
@@ -177,3 +220,6 @@ class Broker:
         self, tenant: str, subscription_id: str, after_sequence: int, limit: int
     ) -> Sequence[DeadLetter]:
         return await self.deliveries.dead_letters(await self.get(tenant, subscription_id), after_sequence, limit)
+
+    async def count_dead_letters(self, subscription: Subscription) -> int:
+        return await self.store.dead_letters.count(subscription.number)

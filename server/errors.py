@@ -11,7 +11,9 @@
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
     ├── StoreError           the store cannot be used at all: wrong file, newer version, in use
-    └── Draining             the server is about to stop; try again elsewhere
+    ├── Loading              the server has not read all subscriptions yet; try again
+    ├── Draining             the server is about to stop; try again elsewhere
+    └── CannotStart          a port, a certificate, a file of tokens is not to be had
 
 The errors of the engines (`XPathSyntaxError`, `BooleanSyntaxError`, `DocumentError`, `EventError`, ...) pass through
 as they are.
@@ -20,10 +22,12 @@ as they are.
 __all__ = [
     "AlreadyAttached",
     "AlreadyExists",
+    "CannotStart",
     "Draining",
     "EtagMismatch",
     "InvalidRequest",
     "LimitExceeded",
+    "Loading",
     "NotFound",
     "PermissionDenied",
     "ServerError",
@@ -80,15 +84,19 @@ class EtagMismatch(ServerError):
 class LimitExceeded(ServerError):
     """More than the limit called `limit` allows."""
 
-    def __init__(self, limit: str, allowed: int | float, found: int | float, hint: str = "") -> None:
+    def __init__(
+        self, limit: str, allowed: int | float, found: int | float, hint: str = "", retry_after: float | None = None
+    ) -> None:
         advice = f"; {hint}" if hint else ""
         super().__init__(
             f"{found:,} is more than the limit {limit} of {allowed:,}{advice}",
             limit=limit,
             allowed=allowed,
             found=found,
+            **({} if retry_after is None else {"retry_after": retry_after}),
         )
         self.limit = limit
+        self.retry_after = retry_after
 
 
 class AlreadyAttached(ServerError):
@@ -129,9 +137,21 @@ class StoreError(ServerError):
         self.reason = reason
 
 
+class Loading(ServerError):
+    """The server has not read all of its subscriptions yet; `progress` says how far it is."""
+
+    def __init__(self, progress: str, retry_after: float = 1.0) -> None:
+        super().__init__(f"the server is starting: {progress}; try again in a moment", retry_after=retry_after)
+        self.retry_after = retry_after
+
+
 class Draining(ServerError):
     """The server is about to stop."""
 
     def __init__(self) -> None:
         super().__init__("the server is stopping; try again in a moment, or elsewhere", retry_after=1.0)
         self.retry_after = 1.0
+
+
+class CannotStart(ServerError):
+    """Something that the server needs to start is not to be had; no client ever sees this."""

@@ -29,6 +29,7 @@ from server.filters import Matched, TenantFilters
 from server.match_log import MatchLog, Record
 from server.repetitions import Repetitions, key_of
 from server.store.jobs import Operation
+from server.store.published import PublishedIds
 
 __all__ = ["Outcome", "Published", "Publishing", "PublishingCounts", "PublishingSettings"]
 
@@ -56,6 +57,7 @@ class Published:
 
 
 Outcome = Published | BaseException
+Also = Callable[[int, int], Operation]
 
 
 @dataclass
@@ -83,11 +85,12 @@ class _Request:
     waiting: list[int] = field(default_factory=list)
     repeated: "list[tuple[int, asyncio.Future[Outcome]]]" = field(default_factory=list)
     n_bytes: int = 0
-    also: Operation | None = None
+    also: Also | None = None
     done: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 Batch = tuple[list[_Request], list[Matched]]
+_Arrival = tuple[_Request, int, Matched]
 
 
 class Publishing:
@@ -125,6 +128,12 @@ class Publishing:
         self._unfinished = 0
         self._is_draining = False
 
+    async def remember(self, published: PublishedIds) -> None:
+        """Read from the store which documents came within the window."""
+        chunks = [chunk async for chunk in published.since(self._clock() - self.settings.repetition_window)]
+        recent = (document for chunk in reversed(chunks) for document in reversed(chunk))
+        self.repetitions.load((key_of(one.tenant, one.source, one.id), one.publish_time) for one in recent)
+
     def start(self) -> None:
         self._run(self._match_batches())
         self._run(self._finish_batches())
@@ -147,10 +156,11 @@ class Publishing:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._matcher.shutdown()
 
-    async def publish(self, tenant: str, documents: Sequence[Document], also: Operation | None = None) -> list[Outcome]:
+    async def publish(self, tenant: str, documents: Sequence[Document], also: Also | None = None) -> list[Outcome]:
         """What becomes of each document, in order: accepted and durable, or why not.
 
-        `also` is done in the same transaction as the documents are made durable in: if it fails, they all fail.
+        `also` is told how many documents there are and how many matches, and what it returns is done in the same
+        transaction: if that fails, the documents fail.
         """
         await self._wait_for_room(sum(len(document.xml) for document in documents))
         request = self._admit(tenant, documents)
@@ -250,8 +260,7 @@ class Publishing:
     async def _finish(self, batches: Sequence[Batch]) -> None:
         """Make batches durable in one commit, then tell everybody."""
         arrivals = [arrival for requests, matched in batches for arrival in _arrivals(requests, matched)]
-        also = [request.also for requests, _ in batches for request in requests if request.also is not None]
-        failure = await self._append(arrivals, also)
+        failure = await self._append(arrivals, _operations(batches))
         for request, position, found in arrivals:
             self._settle(request, position, found, failure)
         if isinstance(failure, StoreUnavailable) and failure.outcome_unknown:
@@ -264,7 +273,7 @@ class Publishing:
         async with self._room:
             self._room.notify_all()
 
-    async def _append(self, arrivals: Sequence["_Arrival"], also: Sequence[Operation]) -> BaseException | None:
+    async def _append(self, arrivals: Sequence[_Arrival], also: Sequence[Operation]) -> BaseException | None:
         """Append all durable matches to the log; why not, if the store cannot take them."""
         entries = [
             (request.tenant, request.documents[position], _durable(found))
@@ -310,7 +319,7 @@ class Publishing:
             for record in records:
                 self._uncertain.pop(id(record.document), None)
 
-    async def _resolve(self, arrivals: Sequence["_Arrival"], failure: StoreUnavailable) -> None:
+    async def _resolve(self, arrivals: Sequence[_Arrival], failure: StoreUnavailable) -> None:
         """Find out what the store has taken after all, and tell those who repeat it."""
         await self._settled()
         for request, position, _ in arrivals:
@@ -328,13 +337,22 @@ class Publishing:
             self.counts.refused += 1
 
 
-_Arrival = tuple[_Request, int, Matched]
-
-
 def _arrivals(requests: Sequence[_Request], matched: Sequence[Matched]) -> list[_Arrival]:
     """Each document of a batch with what it matched."""
     places = [(request, position) for request in requests for position in request.waiting]
     return [(request, position, found) for (request, position), found in zip(places, matched, strict=True)]
+
+
+def _operations(batches: Sequence[Batch]) -> list[Operation]:
+    """What else is to be done in the transaction."""
+    operations = []
+    for requests, matched in batches:
+        arrivals = _arrivals(requests, matched)
+        for request in requests:
+            if request.also is not None:
+                found = [len(one) for whose, _, one in arrivals if whose is request and isinstance(one, np.ndarray)]
+                operations.append(request.also(len(found), sum(found)))
+    return operations
 
 
 def _n_durable(found: np.ndarray) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from server.deliveries.leases import size_of
-from server.deliveries.ports import DeadLetter
 from server.documents import Document
+from server.store.dead_letters import DeadLetter
 
 MOST_NUMBERS = 4096
 
@@ -148,6 +148,9 @@ class MemoryCursors:
     def seek(self, number: int, next_sequence: int) -> None:
         self.done[number] = set(range(1, next_sequence))
 
+    def forget(self, number: int) -> None:
+        self.seek(number, int(self._log.heads[number]) + 1)
+
     async def flush(self) -> None:
         self.n_flushes += 1
 
@@ -173,6 +176,6 @@ class MemoryDeadLetters:
             raise self.failures.pop(0)
         self.letters.extend(letters)
 
-    async def list(self, number: int, after_sequence: int, limit: int) -> Sequence[DeadLetter]:
+    async def page(self, number: int, after_sequence: int, limit: int) -> Sequence[DeadLetter]:
         mine = [letter for letter in self.letters if letter.number == number and letter.sequence > after_sequence]
         return sorted(mine, key=lambda letter: letter.sequence)[:limit]

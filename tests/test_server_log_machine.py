@@ -113,7 +113,8 @@ class LogMachine(RuleBasedStateMachine):
         head = len(self.oracle.matches(number))
         sequence = data.draw(strategies.integers(1, head + 2))
         self.cursors.seek(number, sequence)
-        self.oracle.done[number] = set(range(1, min(sequence - 1, head) + 1))
+        n_gone = head - len(self.oracle.alive(number))
+        self.oracle.done[number] = set(range(1, min(max(sequence - 1, n_gone), head) + 1))
 
     @rule(number=a_number, first=strategies.integers(1, 12), limit=strategies.integers(1, 6))
     def read(self, number: int, first: int, limit: int) -> None:

@@ -188,7 +188,7 @@ class Deliveries:
         self, subscription: Subscription, after_sequence: int = 0, limit: int = 100
     ) -> Sequence[DeadLetter]:
         """What was given up, in the order of sequences."""
-        return await self._dead_letters.list(subscription.number, after_sequence, limit)
+        return await self._dead_letters.page(subscription.number, after_sequence, limit)
 
     # Subscriptions come and go
 
@@ -219,6 +219,7 @@ class Deliveries:
         consumer = self._consumers.of(subscription.number)
         if consumer is not None:
             consumer.leave(subscription.number, f"{subscription.name} was deleted")
+        self._cursors.forget(subscription.number)
         self._pushes.remove(subscription.number)
 
     # The end

@@ -39,7 +39,7 @@ class DeadLetterTable:
         """Keep some letters; one that is kept already is replaced."""
         await self._store.write(adding(letters))
 
-    async def list(self, number: int, after_sequence: int, limit: int) -> Sequence[DeadLetter]:
+    async def page(self, number: int, after_sequence: int, limit: int) -> Sequence[DeadLetter]:
         """The next letters of a subscription after a sequence."""
         return await self._store.read(lambda connection: _list(connection, number, after_sequence, limit))
 

@@ -1,0 +1,97 @@
+"""One call: sent, answered or tried again, and its failure turned into an error of ours.
+
+    call ──▶ answered ──▶ the answer
+      ▲  └─▶ failed ────▶ it is no passing one, or patience is at its end ──▶ raised
+      └── pause ◀── next address ◀── a passing failure, and to repeat the call does no harm
+
+A call does no harm when repeated if the server recognises it, or if the server itself said that it did nothing.
+Pauses double, and are of random length, so that many clients do not come back all at once.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import grpc
+
+from pathsieve.endpoints import Endpoint, Endpoints
+from pathsieve.errors import PathSieveError, Unavailable
+from pathsieve.statuses import error_of_call, is_passing
+
+__all__ = ["Caller", "Pauses"]
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+SHORTEST, LONGEST = 0.1, 5.0
+"""Seconds of the first pause, and of the last ones."""
+
+
+class Pauses:
+    """The pauses between attempts, for at most `patience` seconds since the first failure; None: for ever."""
+
+    def __init__(self, patience: float | None) -> None:
+        self.patience = patience
+        self.reset()
+
+    def reset(self) -> None:
+        """It worked: start again with the shortest pause."""
+        self._next = SHORTEST
+        self._since: float | None = None
+
+    async def pause(self, error: PathSieveError) -> None:
+        """Wait before the next attempt; `error`, the last one's, is raised when patience is at its end."""
+        now = time.monotonic()
+        self._since = self._since or now
+        seconds = max(self._next * random.uniform(0.5, 1.0), getattr(error, "retry_after", None) or 0.0)
+        if self.patience is not None and now + seconds > self._since + self.patience:
+            raise error from None
+        self._next = min(self._next * 2, LONGEST)
+        await asyncio.sleep(seconds)
+
+
+class Caller:
+    """Makes calls to the current server. `timeout` bounds each attempt, `patience` how long one goes on trying."""
+
+    def __init__(self, endpoints: Endpoints, timeout: float, patience: float) -> None:
+        self.endpoints = endpoints
+        self.timeout = timeout
+        self.patience = patience
+
+    async def unary(
+        self,
+        method: Callable[[Endpoint], grpc.aio.UnaryUnaryMultiCallable[Request, Response]],
+        request: Request,
+        *,
+        repeatable: bool = True,
+        longer: float = 0.0,
+    ) -> Response:
+        """The answer to a request; `longer` is added to the time it may take."""
+        if not repeatable:
+            await self._wait_until_ready()
+        pauses = Pauses(self.patience)
+        while True:
+            endpoint = self.endpoints.current
+            try:
+                call = method(endpoint)(request, timeout=self.timeout + longer, metadata=endpoint.metadata)
+                return await call
+            except grpc.aio.AioRpcError as failed:
+                error = error_of_call(failed, endpoint.address)
+            if not is_passing(error) or not (repeatable or error.reason):
+                raise error
+            self.endpoints.move_on()
+            await pauses.pause(error)
+
+    async def _wait_until_ready(self) -> None:
+        """What must not be sent twice is not sent before somebody listens, unless patience is at its end."""
+        pauses = Pauses(self.patience)
+        while self.patience:
+            endpoint = self.endpoints.current
+            try:
+                await asyncio.wait_for(endpoint.channel.channel_ready(), min(1.0, self.patience))
+                break
+            except TimeoutError:
+                self.endpoints.move_on()
+                await pauses.pause(Unavailable(f"no answer from {endpoint.address}", {"address": endpoint.address}))

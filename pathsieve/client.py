@@ -1,0 +1,213 @@
+"""A client for programs without an event loop.
+
+    with Client("localhost:7443", token="…") as client:
+        client.subscribe(id="ibm", xpath="//quote[@symbol='IBM']")
+        client.publish("<quote symbol='IBM'/>")
+        for message in client.attach("ibm"):
+            print(message.xml)
+            message.ack()
+
+It is `AsyncClient` on a loop in the background, so the two cannot differ. What is iterated over comes in batches: one
+change of threads for many messages.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Self, Unpack
+
+from pathsieve.async_client import PATIENCE, TIMEOUT, AsyncClient
+from pathsieve.attaching import AsyncAttachment
+from pathsieve.attachment import Attachment
+from pathsieve.background import background
+from pathsieve.delivery_calls import CREDIT_BYTES, CREDIT_MESSAGES, EXCLUSIVE
+from pathsieve.endpoints import DEFAULT_ADDRESS, Tls
+from pathsieve.importing import batches_of
+from pathsieve.messages import DeadLetter, Pulled
+from pathsieve.publish_calls import AnyDocument
+from pathsieve.results import Committed, Imported, Published, Staged, Tested
+from pathsieve.subscriptions import Filter, Named, Subscription
+from pathsieve.values import AttributeValue
+from pathsieve.wishes import Wish
+
+__all__ = ["Client"]
+
+
+class Client:
+    """Talks to one server, or to one of several that are the same service. `AsyncClient` tells about the arguments.
+
+    Several threads may use one client. An iterator that it returns is for one of them.
+    """
+
+    def __init__(
+        self,
+        address: str | Sequence[str] = DEFAULT_ADDRESS,
+        *,
+        token: str = "",
+        tls: Tls = False,
+        timeout: float = TIMEOUT,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._run = background().run
+        self._core = AsyncClient(address, token=token, tls=tls, timeout=timeout, patience=patience)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; what is on its way is given up."""
+        self._run(self._core.close())
+
+    # -- subscriptions -----------------------------------------------------------------------------
+
+    def subscribe(self, **wish: Unpack[Wish]) -> Subscription:
+        """Create a subscription; every document that is accepted from now on meets it."""
+        return self._run(self._core.subscribe(**wish))
+
+    def get(self, subscription: Named) -> Subscription:
+        """A subscription as it is now, and how far its delivery has come."""
+        return self._run(self._core.get(subscription))
+
+    def list(self) -> Iterator[Subscription]:
+        """All subscriptions, in the order of their names."""
+        token = ""
+        while True:
+            found, token, _ = self._run(self._core.page(token))
+            yield from found
+            if not token:
+                break
+
+    def count(self) -> int:
+        """How many subscriptions there are."""
+        return self._run(self._core.page(size=1))[2]
+
+    def update(self, subscription: Named, etag: str = "", **wish: Unpack[Wish]) -> Subscription:
+        """Change what is given, and nothing else; `EtagMismatch` if somebody else has changed it since."""
+        return self._run(self._core.update(subscription, etag, **wish))
+
+    def delete(self, subscription: Named, etag: str = "") -> None:
+        """Delete a subscription, and what waits for it; with an etag only if nobody has changed it since."""
+        self._run(self._core.delete(subscription, etag))
+
+    def test(self, subject: Filter | Named, document: AnyDocument) -> Tested:
+        """Would a filter, or a subscription, want this document, and why? Nothing is stored or delivered."""
+        return self._run(self._core.test(subject, document))
+
+    def import_subscriptions(self, wishes: Iterable[Wish]) -> Iterator[Imported]:
+        """Create many, fast, as one iterates: one result for each, in order. A refused one does not stop the others."""
+        stream = self._run(self._core.open_import())
+        try:
+            for batch in batches_of(wishes):
+                yield from self._run(stream.send(batch))
+            self._run(stream.finish())
+            while ready := self._run(stream.results()):
+                yield from ready
+        finally:
+            self._run(stream.aclose())
+
+    # -- documents ---------------------------------------------------------------------------------
+
+    def publish(
+        self,
+        document: AnyDocument = b"",
+        *,
+        id: str = "",
+        source: str = "",
+        attributes: Mapping[str, AttributeValue] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Published:
+        """Publish one document; when this returns, what it matched is durable."""
+        return self._run(self._core.publish(document, id=id, source=source, attributes=attributes, headers=headers))
+
+    def publish_many(self, documents: Iterable[AnyDocument]) -> Iterator[Published]:
+        """Publish many, fast, as one iterates: one result for each, in order.
+
+        A refused document has an `error` and does not stop the others. Documents travel in batches, many at a time, as
+        the server has room. After a broken connection those that were not answered are sent again, and none is
+        delivered twice.
+        """
+        pipeline = self._run(self._core.open_pipeline())
+        try:
+            for document in documents:
+                pipeline.put(self._core.message_of(document))
+                if pipeline.is_full:
+                    self._run(pipeline.room())
+                yield from pipeline.take()
+            pipeline.finish()
+            while ready := self._run(pipeline.results()):
+                yield from ready
+        finally:
+            self._run(pipeline.aclose())
+
+    def stage(
+        self, query: str, batch: int, documents: Iterable[AnyDocument], *, partition: int = 0, attempt: int = 0
+    ) -> Staged:
+        """Hand in a part of a batch: what one attempt at one partition has to publish. `commit` publishes it."""
+        return self._run(self._core.stage(query, batch, documents, partition=partition, attempt=attempt))
+
+    def commit(self, query: str, batch: int, parts: Iterable[tuple[int, int]]) -> Committed:
+        """Publish the staged parts of a batch, given as (partition, attempt), once: again, it has no effect."""
+        return self._run(self._core.commit(query, batch, parts))
+
+    def abort(self, query: str, batch: int) -> None:
+        """Forget what was staged of a batch that is not committed."""
+        self._run(self._core.abort(query, batch))
+
+    # -- notifications -----------------------------------------------------------------------------
+
+    def attach(
+        self,
+        subscriptions: Named | Sequence[Named] = (),
+        *,
+        ephemeral: Filter | Sequence[Filter] = (),
+        mode: str = EXCLUSIVE,
+        consumer: str = "",
+        auto_ack: bool = False,
+        credit: int = CREDIT_MESSAGES,
+        credit_bytes: int = CREDIT_BYTES,
+    ) -> Attachment:
+        """Messages of one subscription, of several, of all (`"-"`), or of filters that live as long as this does.
+
+        When this returns, one is attached. With `auto_ack` a message is acknowledged when the next one is asked for.
+        """
+
+        async def attached() -> AsyncAttachment:
+            attachment = self._core.attach(
+                subscriptions,
+                ephemeral=ephemeral,
+                mode=mode,
+                consumer=consumer,
+                auto_ack=auto_ack,
+                credit=credit,
+                credit_bytes=credit_bytes,
+            )
+            return await attachment.ready()
+
+        return Attachment(self._run(attached()), self._run)
+
+    def pull(self, subscription: Named, max_messages: int = 100, wait: float = 0.0) -> Sequence[Pulled]:
+        """Some messages now; `wait` so many seconds for the first. `acknowledge` them before their deadline."""
+        return self._run(self._core.pull(subscription, max_messages, wait))
+
+    def acknowledge(self, subscription: Named, messages: Iterable[Pulled | int]) -> None:
+        """These messages, or sequence numbers, are dealt with. When this returns, that is durable."""
+        self._run(self._core.acknowledge(subscription, messages))
+
+    def modify_ack_deadline(self, subscription: Named, messages: Iterable[Pulled | int], seconds: float) -> None:
+        """These take longer: so many seconds from now. 0 returns them for redelivery."""
+        self._run(self._core.modify_ack_deadline(subscription, messages, seconds))
+
+    def seek(self, subscription: Named, *, time: datetime | None = None, sequence: int | None = None) -> int:
+        """Deliver again from an earlier point, or go on at a later one; the sequence that comes next."""
+        return self._run(self._core.seek(subscription, time=time, sequence=sequence))
+
+    def dead_letters(self, subscription: Named) -> Iterator[DeadLetter]:
+        """The messages of a subscription that were given up."""
+        letters = self._core.dead_letters(subscription)
+        while (letter := self._run(anext(letters, None))) is not None:
+            yield letter

@@ -1,0 +1,244 @@
+"""The server as a process: ports first, then the subscriptions, then it serves; and in the end nothing is lost.
+
+    start ──▶ ports are open, health is answered ──▶ the store is read, with progress ──▶ ready
+    stop  ──▶ NOT_SERVING, new calls refused ──▶ what is in flight is finished, streams get their goodbye
+          ──▶ ports closed ──▶ store flushed and closed
+
+`Daemon` is for those who have an event loop (tests have); `server.daemon.serve` makes a process of it.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any
+
+import boolmatch
+import xpathfilter
+from pathsieve.v1.delivery_service_pb2_grpc import add_DeliveryServiceServicer_to_server
+from pathsieve.v1.publish_service_pb2_grpc import add_PublishServiceServicer_to_server
+from pathsieve.v1.subscription_service_pb2_grpc import add_SubscriptionServiceServicer_to_server
+from server.addresses import is_loopback
+from server.assembly import Observers, open_broker
+from server.broker import Broker
+from server.broker_settings import broker_settings
+from server.errors import CannotStart, Loading
+from server.http_port import HttpPort, application
+from server.metrics import Metrics
+from server.observation import DeliveryCounts, Observer
+from server.rates import Rates
+from server.readiness import Phase, Progress, Readiness
+from server.rpc.delivery_servicer import DeliveryServicer
+from server.rpc.gate import Gate
+from server.rpc.listener import Listener
+from server.rpc.open_streams import OpenStreams
+from server.rpc.publish_servicer import PublishServicer
+from server.rpc.subscription_servicer import SubscriptionServicer
+from server.security import Guard, OpenGuard
+from server.settings import Settings
+from server.token_file import TokenGuard
+
+__all__ = ["Daemon"]
+
+LOG = logging.getLogger("pathsieve.daemon")
+
+LOOK_AROUND = 1.0
+"""Seconds between looks at the token file, at expired tokens and at the backlog."""
+
+
+class Daemon:
+    """A server in this event loop.
+
+    async with Daemon(settings) as daemon:
+        await daemon.ready()
+        … daemon.address, daemon.http_address
+    """
+
+    def __init__(self, settings: Settings, on_progress: Callable[[Progress], None] | None = None) -> None:
+        self.settings = settings
+        self.version = version("pathsieve")
+        self.readiness = Readiness()
+        self.metrics = Metrics(self.version)
+        self.guard = _guard(settings)
+        self.attached, self.publishing = OpenStreams(self.guard), OpenStreams(self.guard)
+        self.address = self.http_address = ""
+        self._counts = DeliveryCounts()
+        self._observer = Observer(self._counts, lambda: len(self.attached))
+        self.metrics.observe = self._observer.observe
+        self._gate = Gate(self.guard, self.readiness, Rates(settings.limits.requests_per_second))
+        self._broker: Broker | None = None
+        self._listener: Listener | None = None
+        self._http: HttpPort | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started = time.time()
+        self.readiness.on_progress(on_progress or (lambda progress: None))
+
+    def broker(self) -> Broker:
+        """The core, once it is there."""
+        if self._broker is None:
+            raise Loading(str(self.readiness.progress))
+        return self._broker
+
+    async def start(self) -> None:
+        """Open the ports and begin to load; `CannotStart` if a port or a file is not to be had."""
+        _check_exposure(self.settings)
+        listen, limits = self.settings.listen, self.settings.limits
+        self._listener = Listener(self._gate, limits, self._services())
+        self.address = await self._listener.start(listen.host, listen.port, self.settings.security)
+        if self.settings.http.enabled:
+            pages = application(self.readiness, self.metrics, self.variables)
+            self._http = HttpPort(pages, self.settings.http.host, self.settings.http.port)
+            self.http_address = self._http.address
+            await self._http.start()
+        LOG.info("gRPC on %s", self.address)
+        self._tasks = [asyncio.create_task(self._load()), asyncio.create_task(self._look_around())]
+
+    async def ready(self) -> None:
+        """Return when it serves; what loading has failed with, if it has."""
+        await self._tasks[0]
+
+    async def drain(self) -> None:
+        """Take no more calls, finish those in flight, and say goodbye to streams."""
+        self.readiness.enter(Phase.DRAINING)
+        if self._listener is not None:
+            await self._listener.tell(False)
+        if self._tasks and not self._tasks[0].done():
+            return
+        LOG.info("draining: %s attached streams", len(self.attached))
+        if self._broker is not None:
+            await self._broker.drain()
+        await self._gate.until_idle()
+
+    async def close(self) -> None:
+        """Close ports and store, whatever is still in flight."""
+        self.readiness.enter(Phase.STOPPED)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._listener is not None:
+            await self._listener.stop()
+        if self._http is not None:
+            await self._http.stop()
+        if self._broker is not None:
+            await self._broker.close()
+        self._remove_ready_file()
+        LOG.info("stopped")
+
+    async def __aenter__(self) -> "Daemon":
+        try:
+            await self.start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.drain(), self.settings.drain_seconds)
+        await self.close()
+
+    def variables(self) -> dict[str, Any]:
+        """Everything that is known, without secrets."""
+        rows = self.settings.rows()
+        return {
+            "version": self.version,
+            "pid": os.getpid(),
+            "uptime_seconds": round(time.time() - self._started, 3),
+            "phase": self.readiness.phase.value,
+            "grpc": self.address,
+            "http": self.http_address,
+            "streams": {"attached": len(self.attached), "publishing": len(self.publishing)},
+            "observed": asdict(self.metrics.observe()),
+            "engines": self._observer.engines(),
+            "settings": {key: {"value": value, "origin": origin} for key, value, origin in rows},
+        }
+
+    def reload_tokens(self) -> None:
+        """Read the token file again if it has changed, and end the streams of those who are no longer in it."""
+        self.guard.reload()
+        self.attached.check()
+        self.publishing.check()
+
+    def _services(self) -> list[Callable[[Any], None]]:
+        settings = self.settings
+        publish = PublishServicer(self.broker, settings.limits, settings.publishing, self.readiness, self.publishing)
+        return [
+            partial(add_SubscriptionServiceServicer_to_server, SubscriptionServicer(self.broker)),
+            partial(add_PublishServiceServicer_to_server, publish),
+            partial(add_DeliveryServiceServicer_to_server, DeliveryServicer(self.broker, self.attached)),
+        ]
+
+    async def _load(self) -> None:
+        started = time.monotonic()
+        observers = Observers(
+            on_match=self._observe_match,
+            on_commit=lambda commit: self.metrics.store_commit_seconds.observe(commit.seconds),
+            counters=self._counts.counters(),
+        )
+        self.readiness.advance(Progress("kernels"))
+        await asyncio.to_thread(_warm_up)
+        self._broker = await open_broker(broker_settings(self.settings), observers)
+        await self._broker.load(self._advance)
+        self._observer.broker = self._broker
+        self.readiness.enter(Phase.READY)
+        if self._listener is not None:
+            await self._listener.tell(True)
+        self._write_ready_file()
+        LOG.info("ready: %s in %.1f s", self.readiness.progress, time.monotonic() - started)
+
+    def _advance(self, n_loaded: int, n_all: int) -> None:
+        self.readiness.advance(Progress("subscriptions", n_loaded, n_all))
+
+    def _observe_match(self, seconds: float, n_documents: int) -> None:
+        self.metrics.match_seconds.observe(seconds / n_documents, n_documents)
+
+    async def _look_around(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AROUND)
+            self.reload_tokens()
+            await self._observer.look_at_backlog()
+
+    def _write_ready_file(self) -> None:
+        path = self.settings.listen.ready_file
+        if path is not None:
+            beside = path.with_name(f"{path.name}.{os.getpid()}")
+            beside.write_text(json.dumps({"grpc": self.address, "http": self.http_address, "pid": os.getpid()}))
+            beside.replace(path)
+
+    def _remove_ready_file(self) -> None:
+        if self.settings.listen.ready_file is not None:
+            self.settings.listen.ready_file.unlink(missing_ok=True)
+
+
+def _warm_up() -> None:
+    """Have the engines compiled before the first document, not by it."""
+    xpathfilter.warm_up()
+    boolmatch.warm_up()
+
+
+def _guard(settings: Settings) -> Guard:
+    tokens = settings.security.tokens
+    return OpenGuard() if tokens is None else TokenGuard(tokens)
+
+
+def _check_exposure(settings: Settings) -> None:
+    """Without tokens and certificates of clients, whoever can reach the port may do everything."""
+    security, host = settings.security, settings.listen.host
+    if is_loopback(host):
+        return
+    if security.tokens is None and security.client_ca is None and not security.insecure_public:
+        raise CannotStart(
+            f"listen.host is {host}, and anybody who can reach it could do everything: set security.tokens or "
+            "security.client_ca, or say security.insecure_public = true if that is what you want"
+        )
+    if security.certificate is None:
+        LOG.warning("tokens and documents travel to %s unencrypted: security.certificate is not set", host)

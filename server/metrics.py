@@ -1,0 +1,132 @@
+"""What Prometheus is told: counters, gauges and times, in base units, under names that stay.
+
+    the parts count as they go, in plain integers ──▶ an Observation, when somebody asks ──▶ /metrics
+
+So counting costs the hot path an addition. There is no label with an endless number of values: no subscription, no
+tenant, no document.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+__all__ = ["CONTENT_TYPE_LATEST", "Metrics", "Observation", "TimeHistogram"]
+
+BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds: from a small document among few subscriptions to a store that stalls."""
+
+
+class TimeHistogram:
+    """How often something took how long.
+
+    >>> times = TimeHistogram()
+    >>> times.observe(0.0003, 64)
+    >>> times.n, dict(times.buckets())["0.0005"]
+    (64, 64)
+    """
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS) + 1)
+        self.seconds = 0.0
+        self.n = 0
+
+    def observe(self, seconds: float, times: int = 1) -> None:
+        """Each of so many took so long."""
+        self._counts[bisect_left(BOUNDS, seconds)] += times
+        self.seconds += seconds * times
+        self.n += times
+
+    def buckets(self) -> Iterator[tuple[str, int]]:
+        """How many took at most so long, for each bound."""
+        return zip((*(str(bound) for bound in BOUNDS), "+Inf"), accumulate(self._counts), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the parts of the server have counted, at one moment."""
+
+    documents: Mapping[str, int] = field(default_factory=dict)
+    matches: int = 0
+    duplicates: int = 0
+    delivered: int = 0
+    redelivered: int = 0
+    dead_lettered: int = 0
+    pushes: Mapping[str, int] = field(default_factory=dict)
+    subscriptions: Mapping[str, int] = field(default_factory=dict)
+    index_bytes: int = 0
+    backlog_messages: int = 0
+    backlog_oldest_age: float = 0.0
+    attached_streams: int = 0
+    is_ready: bool = False
+
+
+class Metrics:
+    """The server's own registry. `observe` is called whenever somebody asks."""
+
+    def __init__(self, version: str) -> None:
+        self.match_seconds = TimeHistogram()
+        self.store_commit_seconds = TimeHistogram()
+        self.observe: Callable[[], Observation] = Observation
+        self._version = version
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(_Collector(self._collect))
+
+    def text(self) -> bytes:
+        """The answer to /metrics."""
+        return generate_latest(self._registry)
+
+    def _collect(self) -> Iterator[Metric]:
+        seen = self.observe()
+        yield _counter("documents", "Documents that came in.", seen.documents, "outcome")
+        yield _counter("matches", "Matches of documents with subscriptions.", seen.matches)
+        yield _counter("duplicates_dropped", "Documents that had been published before.", seen.duplicates)
+        yield _counter("delivered", "Messages sent to consumers.", seen.delivered)
+        yield _counter("redelivered", "Messages sent to consumers again.", seen.redelivered)
+        yield _counter("dead_lettered", "Messages given up.", seen.dead_lettered)
+        yield _counter("pushes", "Webhooks called and mails sent.", seen.pushes, "outcome")
+        yield _gauge("subscriptions", "Subscriptions that are loaded.", seen.subscriptions, "kind")
+        yield _gauge("index_bytes", "Memory of the engines' indexes.", seen.index_bytes)
+        yield _gauge("backlog_messages", "Notifications that are not acknowledged yet.", seen.backlog_messages)
+        yield _gauge("backlog_oldest_age_seconds", "Age of the oldest of them.", seen.backlog_oldest_age)
+        yield _gauge("attached_streams", "Streams that are open for delivery.", seen.attached_streams)
+        yield _gauge("ready", "1 if the server is ready to serve.", int(seen.is_ready))
+        yield _histogram("match_seconds", "Time to match a document.", self.match_seconds)
+        yield _histogram("store_commit_seconds", "Time to make a group durable.", self.store_commit_seconds)
+        yield _gauge("build_info", "Which version this is.", {self._version: 1}, "version")
+
+
+class _Collector(Collector):
+    def __init__(self, collect: Callable[[], Iterator[Metric]]) -> None:
+        self._collect = collect
+
+    def collect(self) -> Iterable[Metric]:
+        return self._collect()
+
+
+def _counter(name: str, help: str, value: int | Mapping[str, int], label: str = "") -> Metric:
+    family = CounterMetricFamily(f"pathsieve_{name}", help, labels=[label] if label else [])
+    return _filled(family, value)
+
+
+def _gauge(name: str, help: str, value: float | Mapping[str, int], label: str = "") -> Metric:
+    family = GaugeMetricFamily(f"pathsieve_{name}", help, labels=[label] if label else [])
+    return _filled(family, value)
+
+
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, value: float | Mapping[str, int]) -> Metric:
+    values = {(label,): one for label, one in value.items()} if isinstance(value, Mapping) else {(): value}
+    for labels, one in values.items():
+        family.add_metric(labels, one)
+    return family
+
+
+def _histogram(name: str, help: str, times: TimeHistogram) -> Metric:
+    family = HistogramMetricFamily(f"pathsieve_{name}", help)
+    family.add_metric([], list(times.buckets()), times.seconds)
+    return family

@@ -1,0 +1,102 @@
+"""What the parts of a running server say of themselves, gathered when somebody asks.
+
+    deliveries count as they go ──▶ DeliveryCounts ─┐
+    publishing, cursors, engines ───────────────────┴──▶ Observation ──▶ /metrics, /varz
+
+The age of the oldest notification that waits is looked up in the log, now and then and not for each who asks.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from server.broker import Broker
+from server.deliveries import Counters
+from server.metrics import Observation
+
+__all__ = ["DeliveryCounts", "Observer"]
+
+
+@dataclass(slots=True)
+class DeliveryCounts:
+    """Since the server started."""
+
+    delivered: int = 0
+    redelivered: int = 0
+    expired: int = 0
+    dead_lettered: int = 0
+    pushed: int = 0
+    push_failed: int = 0
+
+    def counters(self) -> Counters:
+        """What the deliveries call."""
+        return Counters(**{name: self._adder(name) for name in self.__slots__})
+
+    def _adder(self, name: str) -> Callable[[int], None]:
+        def add(amount: int) -> None:
+            setattr(self, name, getattr(self, name) + amount)
+
+        return add
+
+
+class Observer:
+    """Looks at a broker."""
+
+    def __init__(
+        self, counts: DeliveryCounts, n_streams: Callable[[], int], clock: Callable[[], float] = time.time
+    ) -> None:
+        self.broker: Broker | None = None
+        self._n_streams = n_streams
+        self._counts = counts
+        self._clock = clock
+        self._oldest = 0.0
+
+    async def look_at_backlog(self) -> None:
+        """Find out when the oldest notification that waits was published."""
+        if self.broker is None:
+            return
+        log, cursors = self.broker.log, self.broker.cursors
+        numbers = np.arange(1, len(log.heads))
+        behind = numbers[cursors.has_backlog(numbers)]
+        if not len(behind):
+            self._oldest = 0.0
+            return
+        first = int(cursors.positions(behind).min())
+        records, _ = await log.read_from(behind, first, 1, 1)
+        self._oldest = records[0].document.publish_time if records else 0.0
+
+    def observe(self) -> Observation:
+        """Everything, as of now."""
+        if self.broker is None:
+            return Observation()
+        counts, published = self._counts, self.broker.publishing.counts
+        return Observation(
+            documents={"accepted": published.accepted, "refused": published.refused},
+            matches=published.matches,
+            duplicates=published.duplicates,
+            delivered=counts.delivered,
+            redelivered=counts.redelivered,
+            dead_lettered=counts.dead_lettered,
+            pushes={"done": counts.pushed, "failed": counts.push_failed},
+            subscriptions=self._subscriptions(),
+            index_bytes=sum(engine["bytes"] for engines in self.engines().values() for engine in engines.values()),
+            backlog_messages=self.broker.cursors.backlog(np.arange(1, len(self.broker.log.heads))),
+            backlog_oldest_age=max(0.0, self._clock() - self._oldest) if self._oldest else 0.0,
+            attached_streams=self._n_streams(),
+            is_ready=True,
+        )
+
+    def engines(self) -> dict[str, dict[str, Any]]:
+        """What the engines of each tenant say of themselves."""
+        tenants = self.broker.catalog.tenants if self.broker else {}
+        return {tenant: filters.stats() for tenant, filters in list(tenants.items())}
+
+    def _subscriptions(self) -> dict[str, int]:
+        tenants = list(self.broker.catalog.tenants.values()) if self.broker else []
+        return {
+            "xpath": sum(len(filters.xpath) for filters in tenants),
+            "boolean": sum(len(filters.boolean) for filters in tenants),
+        }
