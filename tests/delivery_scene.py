@@ -102,7 +102,7 @@ class Scene:
 
     async def letters_of(self, *numbers: int) -> list[DeadLetter]:
         """The dead letters of some subscriptions."""
-        return [letter for number in numbers for letter in await self.letters.list(number, 0, 1000)]
+        return [letter for number in numbers for letter in await self.letters.page(number, 0, 1000)]
 
     def numbers(self, wanted: Iterable[int]) -> np.ndarray:
         return np.array(sorted(wanted), np.int64)

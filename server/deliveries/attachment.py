@@ -118,10 +118,10 @@ class Attachment(Stream):
         n_leases, settings = 0, self._environment.settings
         left = settings.max_batch_bytes
         for lease in self._outbox[: settings.max_batch_messages]:
-            if n_leases and lease.size > left:
+            if n_leases and lease.weight > left:
                 break
             n_leases += 1
-            left -= lease.size
+            left -= lease.weight
         leaving = [lease for lease in self._outbox[:n_leases] if self._holds(lease)]
         del self._outbox[:n_leases]
         return [self._message(lease) for lease in leaving]

@@ -24,7 +24,7 @@ from server.deliveries.attachment import Attachment
 from server.deliveries.environment import Environment
 from server.deliveries.events import AttachMode, GoodbyeReason, Heartbeat
 from server.deliveries.feeding import Feeding
-from server.deliveries.leases import Lease, LeaseState, in_calls, size_of
+from server.deliveries.leases import Lease, LeaseState, in_calls, size_of, weight_of
 from server.deliveries.members import Members
 from server.deliveries.ports import DeadLetter, Record
 from server.subscriptions import Subscription
@@ -166,9 +166,9 @@ class Consumer:
 
     # Messages
 
-    def has_room(self, size: int) -> bool:
-        """Can a new message of this size be taken? Those that are to be delivered again come first."""
-        return not self._ready and self._may_hold(size) and any(stream.can_take(size) for stream in self.streams)
+    def has_room(self, size: int, weight: int) -> bool:
+        """Would `offer` find a stream for a message like this? Those that are to be delivered again come first."""
+        return not self._ready and self._may_hold(weight) and any(stream.can_take(size) for stream in self.streams)
 
     def free_messages(self) -> int:
         """How many messages the streams have credit for."""
@@ -177,7 +177,7 @@ class Consumer:
     def offer(self, record: Record, numbers: np.ndarray, sequences: np.ndarray) -> bool:
         """Send a new message; False, and nothing has happened, if no stream can take it."""
         size = size_of(record.document)
-        if self._ready or not self._may_hold(size):
+        if self._ready or not self._may_hold(weight_of(size, len(numbers))):
             return False
         stream = self._stream_for(size)
         if stream is None:
@@ -251,11 +251,11 @@ class Consumer:
         age = max(self._environment.clock() - since, 0.0) if since < float("inf") else 0.0
         return Heartbeat(self._environment.cursors.backlog(self.members.numbers), age)
 
-    def _may_hold(self, size: int) -> bool:
+    def _may_hold(self, weight: int) -> bool:
         """Is there room for one more message that is not acknowledged? There always is for a first one."""
         settings = self._environment.settings
         n_leases = len(self._leases)
-        fits = self._unacked_bytes + size <= settings.max_unacked_bytes or not n_leases
+        fits = self._unacked_bytes + weight <= settings.max_unacked_bytes or not n_leases
         return fits and n_leases < settings.max_unacked_messages
 
     def _stream_for(self, size: int) -> Attachment | None:
@@ -274,7 +274,7 @@ class Consumer:
             self, record.position, record.document, size, numbers, sequences, slots, lead, patience, attempts + 1
         )
         self._leases[lease] = None
-        self._unacked_bytes += size
+        self._unacked_bytes += lease.weight
         return lease
 
     def _deliver_again(self, lease: Lease) -> bool:
@@ -327,4 +327,4 @@ class Consumer:
         lease.state = LeaseState.DONE
         if lease in self._leases:
             del self._leases[lease]
-            self._unacked_bytes -= lease.size
+            self._unacked_bytes -= lease.weight

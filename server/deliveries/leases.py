@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from server.deliveries.attachment import Attachment
     from server.deliveries.consumer import Consumer
 
-__all__ = ["Lease", "LeaseState", "in_calls", "size_of"]
+__all__ = ["Lease", "LeaseState", "in_calls", "size_of", "weight_of"]
 
 FEW_NUMBERS = 10
+ARRAY_BYTES = 20
 
 
 class LeaseState(Enum):
@@ -44,7 +45,11 @@ class LeaseState(Enum):
 
 
 class Lease:
-    """One message of one consumer. `lead` is the place of the subscription whose policy decides."""
+    """One message of one consumer.
+
+    `lead` is the place of the subscription whose policy decides. `size` counts against credit, `weight` is what the
+    message takes in memory and on the wire, with its arrays.
+    """
 
     __slots__ = (
         "attempt",
@@ -62,6 +67,7 @@ class Lease:
         "state",
         "stream",
         "tick",
+        "weight",
     )
 
     def __init__(
@@ -81,6 +87,7 @@ class Lease:
         self.position = position
         self.document = document
         self.size = size
+        self.weight = weight_of(size, len(numbers))
         self.numbers = numbers
         self.sequences = sequences
         self.slots = slots
@@ -120,6 +127,11 @@ def in_calls(leases: Sequence[Lease]) -> Iterator[Sequence[Lease]]:
     for lease in leases:
         if len(lease.numbers) > FEW_NUMBERS:
             yield [lease]
+
+
+def weight_of(size: int, n_numbers: int) -> int:
+    """What a message takes: its document, and a number, a sequence and a slot for each subscription."""
+    return size + ARRAY_BYTES * n_numbers
 
 
 def size_of(document: Document) -> int:
