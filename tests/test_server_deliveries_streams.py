@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from delivery_scene import PLENTY, SHARED, Scene, Stage, ids, messages, soon, subscription
 
-from server.deliveries import Credit, DeliverySettings, Goodbye, GoodbyeReason, Heartbeat, SlotsJoined
+from server.deliveries import Credit, DeliverySettings, Goodbye, GoodbyeReason, Heartbeat, Messages, SlotsJoined
 from server.errors import AlreadyAttached, Draining, InvalidRequest
 from server.subscriptions import DeliveryPolicy, Subscription, Webhook
 
@@ -435,3 +435,24 @@ async def test_nobody_is_missed_who_comes_while_all_are_listed(scene: Stage) -> 
         assert await stream.next() == SlotsJoined(
             [0, 1, 2], ["subscriptions/s1", "subscriptions/s3", "subscriptions/s5"]
         )
+
+
+async def test_a_long_list_of_slots_comes_in_parts_before_any_message(scene: Stage) -> None:
+    async with scene() as stage:
+        wanted = [subscription(number) for number in range(1, 4001)]
+        stream = await stage.deliveries.attach("default", wanted, credit=PLENTY)
+        stream.join([(slot, "again") for slot in range(7000)])
+        await stage.publish(1)
+        parts = [await stream.next() for _ in range(3)]
+        assert [len(part.slots) for part in parts[:2] if isinstance(part, SlotsJoined)] == [10_000, 1000]
+        assert isinstance(parts[2], Messages)
+
+
+async def test_what_many_subscriptions_want_is_heavy_though_the_document_is_small(scene: Stage) -> None:
+    async with scene(DeliverySettings(max_batch_bytes=50_000, max_unacked_bytes=150_000)) as stage:
+        stream = await stage.attach(*range(1, 2001))
+        for _ in range(6):
+            await stage.publish(*range(1, 2001))
+        events = [await soon(stream) for _ in range(4)]
+        assert [len(event.messages) for event in events if isinstance(event, Messages)] == [1, 1, 1]
+        assert events[3] is None
