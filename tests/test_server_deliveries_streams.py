@@ -456,3 +456,15 @@ async def test_what_many_subscriptions_want_is_heavy_though_the_document_is_smal
         events = [await soon(stream) for _ in range(4)]
         assert [len(event.messages) for event in events if isinstance(event, Messages)] == [1, 1, 1]
         assert events[3] is None
+
+
+async def test_nothing_is_remembered_of_a_deleted_subscription(scene: Stage) -> None:
+    async with scene(DeliverySettings(max_attempts=1)) as stage:
+        stream = await stage.attach(1, 2)
+        await stage.publish(1)
+        [message] = await messages(stream)
+        stage.deliveries.subscription_deleted(subscription(1))
+        stream.nack([message.message_id])
+        await stage.settle()
+        assert await stage.letters_of(1) == []
+        assert stage.cursors.attempts(1, 1) == 0

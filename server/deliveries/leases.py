@@ -110,9 +110,9 @@ class Lease:
     def fire(self) -> None:
         """The deadline has passed, or the pause is over."""
         if self.state is LeaseState.HELD:
-            self.consumer.expired(self)
+            self.consumer.redelivery.expired(self)
         elif self.state is LeaseState.RESTING:
-            self.consumer.rested(self)
+            self.consumer.redelivery.rested(self)
 
 
 def in_calls(leases: Sequence[Lease]) -> Iterator[Sequence[Lease]]:
