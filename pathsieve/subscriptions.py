@@ -120,7 +120,8 @@ class Subscription:
     etag: str = ""
     create_time: datetime | None = None
     update_time: datetime | None = None
-    progress: Progress = Progress()
+    progress: Progress | None = None
+    """Told of one that is asked for or created; not in a list."""
 
     @property
     def id(self) -> str:

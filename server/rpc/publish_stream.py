@@ -81,7 +81,8 @@ class PublishStream:
         batch.add_done_callback(self._finish)
 
     async def _publish(self, messages: Sequence[Document], first_index: int, n_bytes: int) -> None:
-        self._answer.results.extend(await self._intake.publish(self._tenant, messages, first_index))
+        results = await self._intake.publish(self._tenant, messages, first_index)
+        self._answer.results.extend(results)
         self._credit.restore(len(messages), n_bytes)
         self._answer.credit_documents += len(messages)
         self._answer.credit_bytes += n_bytes
