@@ -11,6 +11,8 @@ a lower bound, so it may be old, never wrong. It is set where that is free: when
 has no backlog, to the position before; when an acknowledgement brings its position along; and at the start, for all
 without a backlog at the last checkpoint, to that checkpoint. Seeking back sets it to 0.
 
+`gone` is the last sequence that retention has dropped: nobody can seek back to it.
+
 An acknowledgement is durable after the next `flush`, which comes by itself within `flush_interval` seconds. One that
 is lost in a crash is a redelivery.
 """
@@ -34,7 +36,8 @@ __all__ = ["Cursors"]
 
 logger = logging.getLogger("pathsieve.cursors")
 
-PAGES_AT_ONCE = 500
+COLUMNS = ("floors", "floor_positions", "gone")
+ROWS_AT_ONCE = 500
 
 
 class Cursors:
@@ -43,6 +46,7 @@ class Cursors:
     def __init__(self, store: Store, log: MatchLog, flush_interval: float) -> None:
         self.floors = np.zeros(PAGE, np.int64)
         self.floor_positions = np.zeros(PAGE, np.int64)
+        self.gone = np.zeros(PAGE, np.int64)
         self.flush_interval = flush_interval
         self._store = store
         self._log = log
@@ -62,10 +66,10 @@ class Cursors:
         cursors = cls(store, log, flush_interval)
         pages, leftovers = await store.read(_read_all)
         cursors.ensure(len(log.heads) - 1)
-        for page, floors, positions in pages:
+        for page, *codes in pages:
             cursors.ensure(page * PAGE + PAGE - 1)
-            rows = slice(page * PAGE, (page + 1) * PAGE)
-            cursors.floors[rows], cursors.floor_positions[rows] = unpack(floors, PAGE), unpack(positions, PAGE)
+            for name, code in zip(COLUMNS, codes, strict=True):
+                getattr(cursors, name)[page * PAGE : (page + 1) * PAGE] = unpack(code, PAGE)
         for number, state in leftovers:
             cursors.ensure(number)
             cursors._keep(number, Leftovers.from_text(state))
@@ -89,29 +93,29 @@ class Cursors:
         if number < len(self.floors):
             return
         n_pages = max(number // PAGE + 1, 2 * len(self._dirty_pages))
-        for name in ("floors", "floor_positions", "_has_leftovers"):
+        for name in (*COLUMNS, "_has_leftovers"):
             setattr(self, name, _grown(getattr(self, name), n_pages * PAGE))
         self._dirty_pages = _grown(self._dirty_pages, n_pages)
 
     def acknowledge(
         self, numbers: np.ndarray, sequences: np.ndarray, positions: np.ndarray | int | None = None
     ) -> None:
-        """These sequences are done. No number twice in one call; sequences that do not exist are left out.
+        """These sequences are done, in whatever order they come; those that do not exist are left out.
 
         `positions`, where the caller knows them, are those of the records in the log.
         """
-        self._log.ensure(int(numbers.max(initial=0)))
-        self.ensure(int(numbers.max(initial=0)))
-        floors = self.floors[numbers]
-        in_order = (sequences == floors + 1) & (sequences <= self._log.heads[numbers])
+        highest = int(numbers.max(initial=0))
+        self._log.ensure(highest)
+        self.ensure(highest)
+        floors, exists = self.floors[numbers], sequences <= self._log.heads[numbers]
+        in_order, ahead = exists & (sequences == floors + 1), exists & (sequences > floors + 1)
         advanced = numbers[in_order]
         self.floors[advanced] = sequences[in_order]
         if positions is not None:
             self.floor_positions[advanced] = np.broadcast_to(positions, numbers.shape)[in_order]
         self._touch(advanced)
-        self._advance(advanced[self._has_leftovers[advanced]])
-        ahead = (sequences > floors + 1) & (sequences <= self._log.heads[numbers])
         self._keep_aside(numbers[ahead], sequences[ahead])
+        self._advance(numbers[exists & self._has_leftovers[numbers]])
 
     def floor(self, number: int) -> int:
         """Everything of a subscription up to this sequence is done."""
@@ -122,27 +126,6 @@ class Cursors:
             return False
         leftovers = self._leftovers.get(number)
         return bool(sequence <= self.floors[number]) or (leftovers is not None and sequence in leftovers.done)
-
-    def undone(self, numbers: np.ndarray, sequences: np.ndarray) -> np.ndarray:
-        """A mask: which of these have still to be delivered."""
-        self.ensure(int(numbers.max(initial=0)))
-        undone: np.ndarray = sequences > self.floors[numbers]
-        for place in np.flatnonzero(undone & self._has_leftovers[numbers]).tolist():
-            undone[place] = int(sequences[place]) not in self._leftovers[int(numbers[place])].done
-        return undone
-
-    def has_backlog(self, numbers: np.ndarray) -> np.ndarray:
-        """A mask: which numbers have something that is not done."""
-        highest = int(numbers.max(initial=0))
-        self.ensure(highest)
-        self._log.ensure(highest)
-        behind: np.ndarray = self._log.heads[numbers] > self.floors[numbers]
-        return behind
-
-    def positions(self, numbers: np.ndarray) -> np.ndarray:
-        """A position of the log for each number, after which all that is not done is found."""
-        self.ensure(int(numbers.max(initial=0)))
-        return self.floor_positions[numbers]
 
     def attempts(self, number: int, sequence: int) -> int:
         """How often a delivery has been counted as tried."""
@@ -166,10 +149,13 @@ class Cursors:
         self._touch_leftovers(number)
 
     def seek(self, number: int, next_sequence: int) -> None:
-        """Go on with `next_sequence`, earlier or later; everything from there on is not done any more."""
+        """Go on with `next_sequence`, earlier or later; everything from there on is not done any more.
+
+        What retention has dropped stays done, and nothing is done that is not there yet.
+        """
         self.ensure(number)
         self._log.ensure(number)
-        floor = min(max(next_sequence - 1, 0), int(self._log.heads[number]))
+        floor = min(max(next_sequence - 1, int(self.gone[number])), int(self._log.heads[number]))
         if floor < self.floors[number]:
             self.floor_positions[number] = 0
         self.floors[number] = floor
@@ -183,6 +169,7 @@ class Cursors:
         self.seek(number, 1 << 62)
         self._leftovers.pop(number, None)
         self._has_leftovers[number] = False
+        self._dirty_leftovers.discard(number)
 
     def backlog(self, numbers: np.ndarray) -> int:
         """How many matches of some numbers are not done."""
@@ -190,6 +177,27 @@ class Cursors:
         waiting = int((self._log.heads[known] - self.floors[known]).sum())
         aside = known[self._has_leftovers[known]].tolist()
         return waiting - sum(len(self._leftovers[number].done) for number in aside)
+
+    def undone(self, numbers: np.ndarray, sequences: np.ndarray) -> np.ndarray:
+        """A mask: which of these have still to be delivered."""
+        self.ensure(int(numbers.max(initial=0)))
+        waiting: np.ndarray = sequences > self.floors[numbers]
+        for place in np.flatnonzero(waiting & self._has_leftovers[numbers]).tolist():
+            waiting[place] = sequences[place] not in self._leftovers[int(numbers[place])].done
+        return waiting
+
+    def has_backlog(self, numbers: np.ndarray) -> np.ndarray:
+        """A mask: which numbers have something that is not done."""
+        highest = int(numbers.max(initial=0))
+        self._log.ensure(highest)
+        self.ensure(highest)
+        behind: np.ndarray = self.floors[numbers] < self._log.heads[numbers]
+        return behind
+
+    def positions(self, numbers: np.ndarray) -> np.ndarray:
+        """A position of the log for each number, after which all that is not done is found."""
+        self.ensure(int(numbers.max(initial=0)))
+        return self.floor_positions[numbers]
 
     async def flush(self) -> None:
         """When this returns, all that was acknowledged before is durable."""
@@ -200,10 +208,13 @@ class Cursors:
 
     async def close(self) -> None:
         """Flush for the last time."""
+        self.stop()
+        await self.flush()
+
+    def stop(self) -> None:
+        """Flush no more by itself."""
         if self._flusher is not None:
             self._flusher.cancel()
-            await asyncio.gather(self._flusher, return_exceptions=True)
-        await self.flush()
 
     async def _write_changes(self) -> None:
         changes = self._changes
@@ -212,9 +223,9 @@ class Cursors:
         states = [
             (number, self._leftovers[number].to_text() if self._leftovers.get(number) else "") for number in numbers
         ]
-        floors, positions = (array.reshape(-1, PAGE)[pages] for array in (self.floors, self.floor_positions))
+        columns = [getattr(self, name).reshape(-1, PAGE)[pages] for name in COLUMNS]
         try:
-            await self._store.write(partial(_write, pages=pages, floors=floors, positions=positions, leftovers=states))
+            await self._store.write(partial(_write, pages=pages, columns=columns, leftovers=states))
         except BaseException:
             self._dirty_pages[pages] = True
             self._dirty_leftovers |= numbers
@@ -252,11 +263,12 @@ class Cursors:
     async def _expire(self, numbers: np.ndarray, last_sequences: np.ndarray) -> int:
         """Move floors past what retention is about to drop, durably; how many matches were never done."""
         self.ensure(int(numbers.max(initial=0)))
+        self.gone[numbers] = last_sequences
         behind = self.floors[numbers] < last_sequences
         lost_numbers, lost_sequences = numbers[behind], last_sequences[behind]
         before = self.backlog(lost_numbers)
         self.floors[lost_numbers] = lost_sequences
-        self._touch(lost_numbers)
+        self._touch(numbers)
         self._advance(lost_numbers[self._has_leftovers[lost_numbers]])
         await self.flush()
         return before - self.backlog(lost_numbers)
@@ -270,7 +282,7 @@ class Cursors:
 
     def _advance(self, numbers: np.ndarray) -> None:
         """Floors were moved: take along what follows them, forget what they have passed."""
-        for number in numbers.tolist():
+        for number in set(numbers.tolist()):
             leftovers = self._leftovers[number]
             self.floors[number] = leftovers.advance(int(self.floors[number]))
             self._touch_leftovers(number)
@@ -308,28 +320,22 @@ def _grown(array: np.ndarray, length: int) -> np.ndarray:
 
 
 def _read_all(connection: Connection) -> tuple[list[Row], list[Row]]:
-    pages = connection.execute("SELECT page, floors, floor_positions FROM cursor_pages")
+    pages = connection.execute(f"SELECT page, {', '.join(COLUMNS)} FROM cursor_pages")
     return pages, connection.execute("SELECT number, state FROM leftovers")
 
 
 def _write(
-    connection: Connection,
-    pages: np.ndarray,
-    floors: np.ndarray,
-    positions: np.ndarray,
-    leftovers: list[tuple[int, str]],
+    connection: Connection, pages: np.ndarray, columns: Sequence[np.ndarray], leftovers: list[tuple[int, str]]
 ) -> None:
     """Whole pages, and the leftovers of some numbers; those without any are deleted."""
-    numbered = pages.tolist()
-    rows = [(page, pack(floors[row]), pack(positions[row])) for row, page in enumerate(numbered)]
-    _replace(connection, "cursor_pages", ("page", "floors", "floor_positions"), rows)
-    numbers = [(number, state) for number, state in leftovers]
-    _replace(connection, "leftovers", ("number", "state"), numbers)
+    rows = [(page, *(pack(column[row]) for column in columns)) for row, page in enumerate(pages.tolist())]
+    _replace(connection, "cursor_pages", ("page", *COLUMNS), rows)
+    _replace(connection, "leftovers", ("number", "state"), leftovers)
 
 
 def _replace(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
     """Rows by their first column; one whose last column is empty is only deleted."""
-    for start in range(0, len(rows), PAGES_AT_ONCE):
-        keys = [row[0] for row in rows[start : start + PAGES_AT_ONCE]]
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        keys = [row[0] for row in rows[start : start + ROWS_AT_ONCE]]
         connection.execute(f"DELETE FROM {table} WHERE {columns[0]} IN ({placeholders(len(keys))})", keys)
     connection.insert(table, columns, [row for row in rows if row[-1]])

@@ -206,5 +206,7 @@ def _alike(filters: Sequence[Filter]) -> dict[Name, list[int]]:
 
 def _numbers(owners: np.ndarray) -> np.ndarray:
     """Each owner once, ascending, and nobody not at all."""
+    if len(owners) and owners[0] != NOBODY and (owners[1:] > owners[:-1]).all():
+        return owners  # as it mostly is; 5,000 owners take 5 us to look at and 120 to sort
     found = np.unique(owners)
     return found[1:] if len(found) and found[0] == NOBODY else found

@@ -142,22 +142,26 @@ class LogReader:
 
     async def sequence_at(self, number: int, time: float) -> int:
         """The first sequence of a number that was published at or after a time; head + 1 if there is none."""
-        for segment in list(self._tail.segments):
-            if segment.newest >= time:
-                rows, sequence = (await self._chunks_of(number // CHUNK_NUMBERS, [segment]))[
-                    segment.first_position
-                ].find(number)
-                positions = (segment.first_position + rows).tolist()
-                times = await self._store.read(partial(log_rows.read_times, log=self._log, positions=positions))
-                for rank, position in enumerate(positions):
-                    if times.get(position, -1.0) >= time:
-                        return sequence + rank
-        for part in self._tail.parts:
+        segments, parts = list(self._tail.segments), list(self._tail.parts)
+        next_sequence = self._tail.head(number) + 1
+        for segment in segments:
+            if segment.newest >= time and (found := await self._first_since(segment, number, time)):
+                return found
+        for part in parts:
             positions, sequences = part.find(number)
             late = np.flatnonzero(part.times[positions - part.first_position] >= time)
             if len(late):
                 return int(sequences[late[0]])
-        return self._tail.head(number) + 1
+        return next_sequence
+
+    async def _first_since(self, segment: Segment, number: int, time: float) -> int:
+        """The first sequence of a number in a segment at or after a time; 0 if there is none."""
+        chunks = await self._chunks_of(number // CHUNK_NUMBERS, [segment])
+        rows, sequence = chunks[segment.first_position].find(number)
+        positions = (segment.first_position + rows).tolist()
+        times = await self._store.read(partial(log_rows.read_times, log=self._log, positions=positions))
+        late = (rank for rank, position in enumerate(positions) if times.get(position, -1.0) >= time)
+        return sequence + rank if (rank := next(late, -1)) >= 0 else 0
 
     async def _part_after(self, position: int) -> Part | None:
         """The part that holds the record after a position, or the next that there is."""

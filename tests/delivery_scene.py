@@ -1,10 +1,11 @@
 """A stage for tests of delivery: a clock that only moves when told, a log in memory, streams that are read at once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import numpy as np
 from memory_log import MemoryCursors, MemoryDeadLetters, MemoryLog
 
 from server.deliveries import (
@@ -52,13 +53,20 @@ class Counts:
 
 
 class Scene:
-    """Deliveries over a log in memory."""
+    """Deliveries over a log in memory, or another one."""
 
-    def __init__(self, settings: DeliverySettings | None = None, **parts: Any) -> None:
+    def __init__(
+        self,
+        settings: DeliverySettings | None = None,
+        log: Any = None,
+        cursors: Any = None,
+        letters: Any = None,
+        **parts: Any,
+    ) -> None:
         self.now = START
-        self.log = MemoryLog()
-        self.cursors = MemoryCursors(self.log)
-        self.letters = MemoryDeadLetters()
+        self.log = log or MemoryLog()
+        self.cursors = cursors or MemoryCursors(self.log)
+        self.letters = letters or MemoryDeadLetters()
         self.counts = Counts()
         self.deliveries = Deliveries(
             self.log,
@@ -78,6 +86,9 @@ class Scene:
         document = Document(**{"id": f"d{self._n_documents}", "xml": xml, "publish_time": self.now} | others)
         self.log.put(document, *numbers)
         return document
+
+    def numbers(self, wanted: Iterable[int]) -> np.ndarray:
+        return np.array(sorted(wanted), np.int64)
 
     async def attach(self, *numbers: int, credit: Credit = PLENTY, **others: Any) -> Attachment:
         """A stream for these subscriptions, past the announcement of its slots."""

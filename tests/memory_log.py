@@ -97,6 +97,7 @@ class MemoryCursors:
         self._log = log
         self.done: defaultdict[int, set[int]] = defaultdict(set)
         self._attempts: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self._digest_times: dict[int, float] = {}
         self.n_flushes = 0
 
     @property
@@ -106,11 +107,13 @@ class MemoryCursors:
     def floor(self, number: int) -> int:
         """All up to this one are done."""
         sequence = 0
-        while sequence + 1 in self.done[number]:
+        while sequence + 1 in self.done.get(number, ()):
             sequence += 1
         return sequence
 
-    def acknowledge(self, numbers: np.ndarray, sequences: np.ndarray) -> None:
+    def acknowledge(
+        self, numbers: np.ndarray, sequences: np.ndarray, positions: np.ndarray | int | None = None
+    ) -> None:
         for number, sequence in zip(numbers.tolist(), sequences.tolist(), strict=True):
             assert 0 < sequence <= self._log.heads[number]
             self.done[number].add(sequence)
@@ -132,8 +135,15 @@ class MemoryCursors:
     def attempts(self, number: int, sequence: int) -> int:
         return self._attempts.get((number, sequence), 0)
 
-    def count_attempt(self, number: int, sequence: int) -> None:
+    def count_attempt(self, number: int, sequence: int) -> int:
         self._attempts[number, sequence] += 1
+        return self._attempts[number, sequence]
+
+    def digest_time(self, number: int) -> float:
+        return self._digest_times.get(number, 0.0)
+
+    def set_digest_time(self, number: int, time: float) -> None:
+        self._digest_times[number] = time
 
     def seek(self, number: int, next_sequence: int) -> None:
         self.done[number] = set(range(1, next_sequence))

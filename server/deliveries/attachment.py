@@ -98,6 +98,7 @@ class Attachment(Stream):
         lease.message_id = self._last_id
         lease.stream = self
         lease.state = LeaseState.HELD
+        lease.is_sent = False
         self.held[lease.message_id] = lease
         self._outbox.append(lease)
         self.credit_messages -= 1
@@ -127,6 +128,7 @@ class Attachment(Stream):
 
     def _message(self, lease: Lease) -> Message:
         """What is sent; the deadline counts from now, not from when it was put."""
+        lease.is_sent = True
         self._environment.timers.set(lease, self._environment.clock() + lease.patience.ack_deadline)
         return Message(lease.message_id, lease.document, lease.slots, lease.sequences, lease.attempt)
 

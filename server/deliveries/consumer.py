@@ -26,8 +26,7 @@ from server.deliveries.events import AttachMode, GoodbyeReason, Heartbeat
 from server.deliveries.feeding import Feeding
 from server.deliveries.leases import Lease, LeaseState, size_of
 from server.deliveries.members import Members
-from server.deliveries.ports import DeadLetter
-from server.documents import Document
+from server.deliveries.ports import DeadLetter, Record
 from server.subscriptions import Subscription
 
 __all__ = ["Consumer"]
@@ -124,9 +123,10 @@ class Consumer:
             return
         self.streams.remove(stream)
         held, stream.held = list(stream.held.values()), {}
-        if held:
-            self.failed(held[0], "its stream closed", 0.0)
-            self.unsent(held[1:])
+        oldest = next((lease for lease in held if lease.is_sent), None)
+        if oldest is not None:
+            self.failed(oldest, "its stream closed", 0.0)
+        self.unsent(lease for lease in held if lease is not oldest)
         self.end_if_idle()
 
     def keep(self, stream: Attachment) -> None:
@@ -174,15 +174,15 @@ class Consumer:
         """How many messages the streams have credit for."""
         return sum(stream.credit_messages for stream in self.streams)
 
-    def offer(self, document: Document, numbers: np.ndarray, sequences: np.ndarray) -> bool:
+    def offer(self, record: Record, numbers: np.ndarray, sequences: np.ndarray) -> bool:
         """Send a new message; False, and nothing has happened, if no stream can take it."""
-        size = size_of(document)
+        size = size_of(record.document)
         if self._ready or not self._may_hold(size):
             return False
         stream = self._stream_for(size)
         if stream is None:
             return False
-        stream.put(self._lease(document, size, numbers, sequences))
+        stream.put(self._lease(record, size, numbers, sequences))
         self._environment.counters.delivered(1)
         return True
 
@@ -190,8 +190,11 @@ class Consumer:
         """These messages are done."""
         if not leases:
             return
+        numbers = np.concatenate([lease.numbers for lease in leases])
+        sequences = np.concatenate([lease.sequences for lease in leases])
+        positions = np.repeat([lease.position for lease in leases], [len(lease.numbers) for lease in leases])
+        self._environment.cursors.acknowledge(numbers, sequences, positions)
         for lease in leases:
-            self._environment.cursors.acknowledge(lease.numbers, lease.sequences)
             self._finish(lease)
         self.wake()
 
@@ -209,9 +212,15 @@ class Consumer:
 
     def expired(self, lease: Lease) -> None:
         """The deadline of a message has passed."""
-        self._environment.counters.expired(1)
+        if not lease.is_sent and len(self.streams) == 1:
+            self._environment.timers.set(lease, self._environment.clock() + lease.patience.ack_deadline)
+            return
         self._drop(lease)
-        self.failed(lease, "not acknowledged in time")
+        if lease.is_sent:
+            self._environment.counters.expired(1)
+            self.failed(lease, "not acknowledged in time")
+        else:
+            self.unsent([lease])
 
     def rested(self, lease: Lease) -> None:
         """The pause of a message is over."""
@@ -256,11 +265,13 @@ class Consumer:
                 return stream
         return None
 
-    def _lease(self, document: Document, size: int, numbers: np.ndarray, sequences: np.ndarray) -> Lease:
+    def _lease(self, record: Record, size: int, numbers: np.ndarray, sequences: np.ndarray) -> Lease:
         slots = self._environment.routes.slot_of[numbers]
         lead, patience = self.members.policies.lead(slots)
         attempts = self._environment.cursors.attempts(int(numbers[lead]), int(sequences[lead]))
-        lease = Lease(self, document, size, numbers, sequences, slots, lead, patience, attempts + 1)
+        lease = Lease(
+            self, record.position, record.document, size, numbers, sequences, slots, lead, patience, attempts + 1
+        )
         self._leases[lease] = None
         self._unacked_bytes += size
         return lease

@@ -8,29 +8,41 @@ All of it belongs to the event loop; nothing here blocks it.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from server.deliveries.attachment import Attachment
 from server.deliveries.consumers import Consumers
+from server.deliveries.email import EmailTransport
 from server.deliveries.environment import Environment
 from server.deliveries.ephemeral import EphemeralAttachment, EphemeralRoutes
 from server.deliveries.events import AttachMode, Credit, GoodbyeReason
 from server.deliveries.graveyard import Graveyard
 from server.deliveries.ports import Counters, Cursors, DeadLetter, DeadLetters, MatchLog, Record
 from server.deliveries.pulls import PulledMessage, Pulls
+from server.deliveries.pushes import Pushes
 from server.deliveries.routes import Routes
 from server.deliveries.settings import DeliverySettings
 from server.deliveries.tasks import Tasks
 from server.deliveries.timers import TimerWheel
+from server.deliveries.transports import Transport
+from server.deliveries.webhook import WebhookTransport
 from server.documents import Document
 from server.errors import Draining, InvalidRequest
-from server.subscriptions import Subscription
+from server.subscriptions import Email, Subscription, Webhook
 
 __all__ = ["Deliveries"]
 
 NO_CREDIT = Credit(0, 0)
+
+
+def transports_of(settings: DeliverySettings, clock: Callable[[], float]) -> dict[type, Transport]:
+    """What this server can push with: webhooks, and mail if it knows an SMTP server."""
+    transports: dict[type, Transport] = {Webhook: WebhookTransport(settings, clock)}
+    if settings.smtp_host:
+        transports[Email] = EmailTransport(settings)
+    return transports
 
 
 class Deliveries:
@@ -45,6 +57,7 @@ class Deliveries:
         *,
         clock: Callable[[], float] = time.time,
         counters: Counters | None = None,
+        transports: Mapping[type, Transport] | None = None,
     ) -> None:
         self._log = log
         self._cursors = cursors
@@ -66,6 +79,9 @@ class Deliveries:
         self._consumers = Consumers(self._environment)
         self._pulls = Pulls(self._consumers, self._environment)
         self._ephemeral = EphemeralRoutes(self._environment)
+        self._pushes = Pushes(
+            self._environment, transports_of(self._settings, clock) if transports is None else transports
+        )
         self._is_draining = False
 
     # What was published
@@ -149,6 +165,7 @@ class Deliveries:
         consumer = self._consumers.of(number)
         if consumer is not None:
             consumer.restart(number)
+        self._pushes.restart(number)
         return int(self._cursors.floors[number]) + 1
 
     async def dead_letters(
@@ -160,20 +177,23 @@ class Deliveries:
     # Subscriptions come and go
 
     def subscription_created(self, subscription: Subscription) -> None:
-        """There is a new subscription; a stream that follows its tenant gets it."""
+        """There is a new subscription, or one that was loaded: it is pushed, or goes to who follows its tenant."""
         follower = self._consumers.follower(subscription.tenant)
-        if follower is not None and subscription.push is None:
+        if subscription.push is not None:
+            self._pushes.set(subscription)
+        elif follower is not None:
             follower.join([subscription])
 
     def subscription_updated(self, subscription: Subscription) -> None:
         """It has changed: its policy holds from the next message on."""
         consumer = self._consumers.of(subscription.number)
-        if consumer is None:
-            self.subscription_created(subscription)
-        elif subscription.push is not None:
-            consumer.leave(subscription.number, f"{subscription.name} is pushed from now on")
-        else:
+        if consumer is not None and subscription.push is None:
             consumer.change(subscription)
+            return
+        if consumer is not None:
+            consumer.leave(subscription.number, f"{subscription.name} is pushed from now on")
+        self._pushes.remove(subscription.number)
+        self.subscription_created(subscription)
 
     def subscription_deleted(self, subscription: Subscription) -> None:
         """It is gone; what waits for it is dropped."""
@@ -181,6 +201,7 @@ class Deliveries:
         if consumer is not None:
             consumer.leave(subscription.number, f"{subscription.name} was deleted")
         self._cursors.forget(subscription.number)
+        self._pushes.remove(subscription.number)
 
     # The end
 
@@ -189,12 +210,14 @@ class Deliveries:
         self._is_draining = True
         for stream in [*self._consumers.streams(), *self._ephemeral.streams]:
             stream.goodbye(GoodbyeReason.DRAINING)
+        await self._pushes.drain()
         await self._graveyard.finish()
 
     async def close(self) -> None:
         """Stop all work."""
         self._environment.timers.stop()
         await self._environment.tasks.stop()
+        await self._pushes.close()
 
     def run_timers(self) -> None:
         """Let happen what is due by the clock; the event loop does so by itself when the clock is its own."""

@@ -130,7 +130,7 @@ class Feeding:
             if record.position > end:
                 break
             mine = self._still_wanted(feed, record)
-            if mine.any() and not self._consumer.offer(record.document, record.numbers[mine], record.sequences[mine]):
+            if mine.any() and not self._consumer.offer(record, record.numbers[mine], record.sequences[mine]):
                 feed.block(record)
                 return
             feed.position = record.position

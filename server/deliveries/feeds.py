@@ -103,7 +103,7 @@ class Feed:
     def arrived(self, record: Record, numbers: np.ndarray, sequences: np.ndarray) -> None:
         """A record has become durable."""
         if self.state is FeedState.LIVE:
-            if not self._consumer.offer(record.document, numbers, sequences):
+            if not self._consumer.offer(record, numbers, sequences):
                 self._fall_behind(record)
         elif not self.schedule.is_immediate:
             self._wait_for(record)

@@ -9,6 +9,9 @@
 
 A lease made for a stream starts as HELD. Whoever has died meanwhile (a deleted subscription, a sequence that was
 acknowledged by name) is taken out before a lease is delivered again, and a lease of nobody is DONE.
+
+A HELD message that its stream has not yet asked for (`is_sent` is false) is not late: at its deadline it goes to
+another stream, if there is one, and no attempt is counted.
 """
 
 from enum import Enum
@@ -44,10 +47,12 @@ class Lease:
         "attempt",
         "consumer",
         "document",
+        "is_sent",
         "lead",
         "message_id",
         "numbers",
         "patience",
+        "position",
         "sequences",
         "size",
         "slots",
@@ -59,6 +64,7 @@ class Lease:
     def __init__(
         self,
         consumer: "Consumer",
+        position: int,
         document: Document,
         size: int,
         numbers: np.ndarray,
@@ -69,6 +75,7 @@ class Lease:
         attempt: int,
     ) -> None:
         self.consumer = consumer
+        self.position = position
         self.document = document
         self.size = size
         self.numbers = numbers
@@ -80,6 +87,7 @@ class Lease:
         self.state = LeaseState.READY
         self.stream: Attachment | None = None
         self.message_id = 0
+        self.is_sent = False
         self.tick = NOT_SET
 
     def narrow(self, keep: np.ndarray) -> None:

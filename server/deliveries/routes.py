@@ -60,6 +60,11 @@ class Routes:
         self._listeners[feed_id] = None
         self._free.append(feed_id)
 
+    def unroute(self, number: int, feed_id: int) -> None:
+        """The number leads nowhere, if it led to this feed."""
+        if number < len(self.feed_of) and self.feed_of[number] == feed_id:
+            self.feed_of[number] = NOBODY
+
     def listener(self, number: int) -> Listener | None:
         """Who hears of `number`."""
         return self._listeners[self.feed_of[number]] if number < len(self.feed_of) else None

@@ -4,7 +4,8 @@
     every 60 s    |─────────────|─────────────|─────────────|
     digests                     a b           c             d
 
-Due times are a grid, so they are the same after a restart without having been stored.
+Due times are a grid, so they are the same after a restart. Only when the last digest left is worth remembering, for
+one that was late.
 """
 
 from datetime import UTC, datetime
@@ -17,8 +18,10 @@ from server.subscriptions import Schedule
 __all__ = ["check_schedule", "next_due"]
 
 
-def next_due(schedule: Schedule, came_in: float, anchor: float = 0.0) -> float:
+def next_due(schedule: Schedule, came_in: float, anchor: float = 0.0, last: float = 0.0) -> float:
     """The first due time after `came_in`, in seconds since 1970; `every` counts from `anchor`.
+
+    A digest that left late, at `last`, still has its pause before the next one.
 
     >>> next_due(Schedule(every=60), 119.5)
     120.0
@@ -27,7 +30,8 @@ def next_due(schedule: Schedule, came_in: float, anchor: float = 0.0) -> float:
     """
     if schedule.cron:
         return next(CronSim(schedule.cron, datetime.fromtimestamp(came_in, UTC))).timestamp()
-    return anchor + ((came_in - anchor) // schedule.every + 1) * schedule.every
+    due = anchor + ((came_in - anchor) // schedule.every + 1) * schedule.every
+    return max(due, last + schedule.every)
 
 
 def check_schedule(schedule: Schedule) -> None:

@@ -116,11 +116,13 @@ class Committer:
         self._hang_up()
         uncertain = self._uncertain
         while uncertain is not None:
-            self._wait()
+            if self._reconnect() and (last_batch := self._last_batch()) is not None:
+                if last_batch == self._batch:
+                    return uncertain
+                break
             if self.stopping.is_set():
                 return _all_failed(jobs, StoreUnavailable("it was closed before it answered", outcome_unknown=True))
-            if self._reconnect() and (last_batch := self._last_batch()) is not None:
-                return uncertain if last_batch == self._batch else None
+            self._wait()
         _put_back(jobs)
         self._wait()
         return None

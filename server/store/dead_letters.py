@@ -39,9 +39,9 @@ class DeadLetterTable:
         """Keep some letters; one that is kept already is replaced."""
         await self._store.write(adding(letters))
 
-    async def page(self, number: int, after_sequence: int, n_letters: int) -> list[DeadLetter]:
+    async def page(self, number: int, after_sequence: int, limit: int) -> Sequence[DeadLetter]:
         """The next letters of a subscription after a sequence."""
-        return await self._store.read(lambda connection: _page(connection, number, after_sequence, n_letters))
+        return await self._store.read(lambda connection: _list(connection, number, after_sequence, limit))
 
     async def count(self, number: int) -> int:
         sql = "SELECT count(*) FROM dead_letters WHERE number = ?"
@@ -75,8 +75,8 @@ def _to_row(letter: DeadLetter) -> tuple[object, ...]:
     return letter.number, letter.sequence, *document, letter.attempts, letter.time, letter.reason.replace("\0", "�")
 
 
-def _page(connection: Connection, number: int, after_sequence: int, n_letters: int) -> list[DeadLetter]:
+def _list(connection: Connection, number: int, after_sequence: int, limit: int) -> list[DeadLetter]:
     sql = f"""SELECT {", ".join(COLUMNS)} FROM dead_letters
         WHERE number = ? AND sequence > ? ORDER BY sequence LIMIT ?"""
-    rows = connection.execute(sql, (number, after_sequence, n_letters))
+    rows = connection.execute(sql, (number, after_sequence, limit))
     return [DeadLetter(row[0], row[1], document_from_row(row[2:-3]), *row[-3:]) for row in rows]

@@ -48,7 +48,8 @@ FIRST = (
         PRIMARY KEY (log, chunk, first_position))""",
     """CREATE TABLE head_pages (
         log INTEGER NOT NULL, page INTEGER NOT NULL, heads BLOB NOT NULL, PRIMARY KEY (log, page))""",
-    "CREATE TABLE cursor_pages (page INTEGER PRIMARY KEY, floors BLOB NOT NULL, floor_positions BLOB NOT NULL)",
+    """CREATE TABLE cursor_pages (
+        page INTEGER PRIMARY KEY, floors BLOB NOT NULL, floor_positions BLOB NOT NULL, gone BLOB NOT NULL)""",
     "CREATE TABLE leftovers (number INTEGER PRIMARY KEY, state TEXT NOT NULL)",
     """CREATE TABLE dead_letters (
         number INTEGER NOT NULL, sequence INTEGER NOT NULL, source BLOB NOT NULL, id BLOB NOT NULL,

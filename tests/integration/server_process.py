@@ -59,7 +59,7 @@ class ServerProcess:
         environment |= {f"PATHSIEVE_{name}": value for name, value in self._settings.items()}
         with self._log.open("a") as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "pathsieve", "serve", cwd=REPOSITORY, env=environment, stdout=log, stderr=log
+                sys.executable, "-m", "pathsieve.cli", "serve", cwd=REPOSITORY, env=environment, stdout=log, stderr=log
             )
         if wait:
             await self.ready()
@@ -80,6 +80,10 @@ class ServerProcess:
     async def stop(self) -> int:
         """SIGTERM: the server drains; its exit code."""
         return await self._end(signal.SIGTERM)
+
+    def terminate(self) -> None:
+        """Ask it to stop, and do not wait."""
+        self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None
