@@ -107,7 +107,7 @@ class PublishStream:
 
     async def _write(self) -> None:
         """Send what there is to tell, until there will be no more."""
-        while True:
+        while not self._is_ended or self._batches or self._answer.ByteSize():
             await self._has_news.wait()
             self._has_news.clear()
             if self._failure is not None:
@@ -115,5 +115,3 @@ class PublishStream:
             if self._answer.ByteSize():
                 answer, self._answer = self._answer, PublishStreamResponse()
                 await self._context.write(answer)
-            elif self._is_ended and not self._batches:
-                return
