@@ -120,8 +120,8 @@ class Subscription:
     etag: str = ""
     create_time: datetime | None = None
     update_time: datetime | None = None
-    progress: Progress | None = None
-    """Told of one that is asked for or created; not in a list."""
+    progress: Progress = Progress()
+    """Told of one that is asked for; in a list it is all zero."""
 
     @property
     def id(self) -> str:

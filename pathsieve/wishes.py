@@ -132,7 +132,7 @@ def from_subscription(message: subscription_pb2.Subscription) -> Subscription:
         etag=message.etag,
         create_time=from_timestamp(message.create_time) if message.HasField("create_time") else None,
         update_time=from_timestamp(message.update_time) if message.HasField("update_time") else None,
-        progress=_from_progress(message.progress) if message.HasField("progress") else None,
+        progress=_from_progress(message.progress),
     )
 
 

@@ -14,7 +14,7 @@ from pathsieve.cli.pairs import read_pairs
 from pathsieve.cli.printing import Output, OutputOption, counted, note, print_json, print_table
 from pathsieve.cli.sub_import import import_
 from pathsieve.cli.sub_trial import explain, trial
-from pathsieve.subscriptions import DeliveryPolicy, Email, Progress, Schedule, Subscription, Webhook
+from pathsieve.subscriptions import DeliveryPolicy, Email, Schedule, Subscription, Webhook
 from pathsieve.wishes import Wish
 
 __all__ = ["app"]
@@ -135,7 +135,7 @@ def _show(subscription: Subscription, output: Output) -> None:
     if output is Output.JSON:
         print_json(subscription_facts(subscription))
         return
-    progress, delivery = subscription.progress or Progress(), subscription.delivery
+    progress, delivery = subscription.progress, subscription.delivery
     rows: dict[str, object] = {
         "id": subscription.id,
         subscription.filter.kind: subscription.filter.expression,
