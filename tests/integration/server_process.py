@@ -83,9 +83,9 @@ class ServerProcess:
 
     def terminate(self) -> None:
         """Ask it to stop, and do not wait."""
-        self.signal(signal.SIGTERM)
+        self.send(signal.SIGTERM)
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
 
