@@ -74,4 +74,4 @@ def _extractors(settings: Settings, limits: DocumentLimits) -> Extractors:
     try:
         return Extractors(settings.extractors, limits=limits)
     except InvalidRequest as error:
-        raise CannotStart(f"{error} ({settings.origin_of(error.field)})") from error
+        raise CannotStart(f"{settings.origin_of(error.field)}: {error}") from error

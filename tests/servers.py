@@ -82,5 +82,5 @@ async def details_of(call: grpc.aio.Call) -> dict[str, str]:
 async def ended(call: Any) -> None:
     """Read a stream to its end, well or not; before that nobody is told how it has ended."""
     with contextlib.suppress(grpc.aio.AioRpcError):
-        async for _ in call:
+        while await call.read() is not grpc.aio.EOF:
             pass

@@ -15,7 +15,8 @@ from typing import Any
 
 from pathsieve.v1.document_pb2 import Document
 from pathsieve.v1.publish_service_pb2 import PublishStreamRequest, PublishStreamResponse
-from server.rpc.intake import Intake
+from server.errors import ServerError
+from server.rpc.intake import Intake, result_of
 from server.rpc.publish_credit import Credit
 
 __all__ = ["PublishStream"]
@@ -81,7 +82,10 @@ class PublishStream:
         batch.add_done_callback(self._finish)
 
     async def _publish(self, messages: Sequence[Document], first_index: int, n_bytes: int) -> None:
-        results = await self._intake.publish(self._tenant, messages, first_index)
+        try:
+            results = await self._intake.publish(self._tenant, messages, first_index)
+        except ServerError as error:  # of the whole batch, as when the server is stopping
+            results = [result_of(index, error) for index in range(first_index, first_index + len(messages))]
         self._answer.results.extend(results)
         self._credit.restore(len(messages), n_bytes)
         self._answer.credit_documents += len(messages)
