@@ -16,6 +16,7 @@ from datetime import datetime
 
 __all__ = [
     "ALL",
+    "PREFIX",
     "DeliveryPolicy",
     "Email",
     "Filter",
