@@ -89,7 +89,9 @@ def _print(message: Message, output: Output) -> None:
     others = f" and {message.n_matches - 1:,} more" if message.n_matches > 1 else ""
     again = f" (attempt {message.attempt})" if message.attempt > 1 else ""
     place = f"{name.removeprefix('subscriptions/')} {sequence or ''}".strip()
-    console().print(f"{place}{others}  {message.document.id}{again}  {_shown(message)}", markup=False)
+    screen = console()
+    line = f"{place}{others}  {message.document.id}{again}  {_shown(message)}"
+    screen.print(line[: screen.width], markup=False, soft_wrap=True)
 
 
 def _shown(message: Message) -> str:
