@@ -35,7 +35,7 @@ def write_events(
     events: Sequence[Event], names: AttributeNames, deciders: Deciders, true_keys: Sequence[Iterable[int]]
 ) -> tuple[FlatEvents, dict[int, EventError]]:
     """The events as arrays, and those that were refused, which have no pairs; `true_keys` are of each event."""
-    if not (deciders.has_work or any(true_keys)):
+    if not true_keys and not deciders.has_work:
         flat = _write_usual_numbers(events, names)
         if flat is not None:
             return flat, {}
@@ -58,14 +58,14 @@ def _write_usual_numbers(events: Sequence[Event], names: AttributeNames) -> Flat
     """
     if not events or not DICT.issuperset(map(type, events)):
         return None
-    values = list(chain.from_iterable(map(dict.values, events)))
+    values = list(chain.from_iterable(event.values() for event in events))
     if not NUMBERS.issuperset(map(type, values)):
         return None
     try:
         lows = np.fromiter(values, np.float64, len(values))
     except OverflowError:
         return None
-    if not (np.abs(lows) <= EXACT_INTEGERS).all():
+    if not (np.abs(lows) < EXACT_INTEGERS).all():  # an integer just above is that very double by now
         return None
     attributes = np.fromiter(map(names.numbers.get, chain.from_iterable(events), repeat(NOBODY_ASKS)), np.int32)
     pairs = np.zeros(len(lows), PAIR)
@@ -174,8 +174,10 @@ def _is_all_usual_numbers(values: Collection[Any]) -> bool:
     """Whether all values are int or float, none is NaN, infinite or so large that a double may not hold it."""
     if not values or not NUMBERS.issuperset(map(type, values)):
         return False
-    total = sum(values)
-    return total == total and min(values) >= -EXACT_INTEGERS and max(values) <= EXACT_INTEGERS
+    if not (min(values) >= -EXACT_INTEGERS and max(values) <= EXACT_INTEGERS):
+        return False
+    total = sum(values)  # of none that is too large for it, but perhaps a NaN
+    return bool(total == total)
 
 
 def _pair(name: str, value: Any) -> tuple[int, float, float, bytes]:

@@ -44,6 +44,7 @@ N_EVENTS, N_LOOKED_AT, N_CHECKED, N_FOUND, N_COMPRESSED, N_CLUSTERS = range(6)
 N_COUNTS = 6
 COUNT_NAMES = ("events", "looked_at", "checked", "found", "compressed", "clusters")
 
+# Candidates that are asked for together: 36, 31, 30 and 32 us an event with 32, 64, 128 and 256, sparse.
 WINDOW = 128
 LINE_PREDICATES = 4
 N_SLICES = 1024
@@ -73,6 +74,7 @@ class Work(NamedTuple):
     stack: np.ndarray
     counts: np.ndarray
     waiting: np.ndarray  # candidates that are asked for from memory, before they are decided
+    found: np.ndarray  # targets of those that hold, before they are marked
     slices: np.ndarray  # slices of a filing that are asked for, before they are looked at
     scratch: np.ndarray  # words that the algorithm uses as it likes
     ids: np.ndarray  # results, until they are handed out
@@ -86,6 +88,7 @@ def new_work(filed: Filed, n_scratch: int = 0) -> Work:
         new_stack(filed.targets),
         np.zeros(N_COUNTS, np.int64),
         np.zeros(WINDOW, np.int32),
+        np.zeros(WINDOW, np.int32),
         np.zeros(N_SLICES, SLICE),
         np.zeros(n_scratch, np.uint64),
         np.empty(N_IDS, np.int64),
@@ -93,13 +96,14 @@ def new_work(filed: Filed, n_scratch: int = 0) -> Work:
 
 
 @kernel
-def propose(filed, work, flat, n_waiting, conjunction, n_known):
-    """Add a candidate to those that wait; return how many wait now.
+def propose(filed, work, flat, n_waiting, conjunction, may_hold, n_known):
+    """Add a candidate to those that wait, if it may hold; return how many wait now.
 
-    The first `n_known` predicates of each are known to hold in a plain event, if they have no flags.
+    The first `n_known` predicates of each are known to hold in a plain event, if they have no flags. Whether it may
+    hold is not branched upon, since that would be guessed wrong often: 62 instead of 57 us an event, dense.
     """
-    work.waiting[n_waiting] = conjunction
-    n_waiting += 1
+    work.waiting[np.uint32(n_waiting)] = conjunction
+    n_waiting += may_hold
     if n_waiting < WINDOW:
         return n_waiting
     decide(filed, work, flat, n_waiting, n_known)
@@ -114,15 +118,15 @@ def decide(filed, work, flat, n_waiting, n_known):
         n_found = _decide_packed(filed, work, flat, n_waiting, n_known, n_packed)
     else:
         n_found = _decide_by_table(filed, work, flat, n_waiting, n_known)
-    for i in range(n_found):
-        accept_target(filed, work, flat, np.int64(work.waiting[np.uint32(i)]))
+    for i in range(np.uint32(n_found)):
+        accept_target(filed, work, flat, np.int64(work.found[i]))
     work.counts[N_CHECKED] += n_waiting
     work.counts[N_FOUND] += n_found
 
 
 @kernel
 def _decide_packed(filed, work, flat, n_waiting, n_known, n_packed):
-    """Put the targets of those that hold in the place of those that wait; return how many there are."""
+    """Note the targets of those that hold, without a branch to be guessed; return how many there are."""
     start, words, waiting = filed.table.start, filed.packed.words, work.waiting
     code_bits = np.uint32(filed.packed.layout[CODE_BITS])
     for i in range(n_waiting):
@@ -142,7 +146,8 @@ def _decide_packed(filed, work, flat, n_waiting, n_known, n_packed):
         else:
             target = np.uint32(filed.targets.targets[conjunction])
             found = all_hold(filed.table, conjunction, work.event, flat)
-        waiting[n_found] = target
+        prefetch(work.bits.words, np.int64(target >> np.uint32(6)))
+        work.found[n_found] = target
         n_found += np.uint32(found)
     return n_found
 
@@ -168,7 +173,7 @@ def _decide_by_table(filed, work, flat, n_waiting, n_known):
         else:
             found = all_hold(table, conjunction, work.event, flat)
         if found:
-            waiting[n_found] = filed.targets.targets[conjunction]
+            work.found[n_found] = filed.targets.targets[conjunction]
             n_found += np.uint32(1)
     return n_found
 

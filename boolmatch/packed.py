@@ -1,16 +1,16 @@
-"""Conjunctions once more, in a third of the memory: a predicate is one word of 32 bits, and who wants it stands before it.
+"""Conjunctions once more, in a third of the memory: a predicate is a word of 32 bits, and who wants it stands before.
 
     price 10-10 AND qty 4-7, wanted by target 17           attribute | low | high - low
 
     words   17 | price 10 0 | qty 4 3 | 31 | symbol 5 4 …
 
-A plain event satisfies a predicate if its code, less `low`, is at most `high - low`: one unsigned comparison. As all of a
-conjunction's words are likely to be needed, they are compared without a branch between them: with one, an event of the
-ads workload spent 10 us on 1,240 candidates of 8 predicates, all of them in the cache.
+A plain event satisfies a predicate if its code, less `low`, is at most `high - low`: one unsigned comparison, and none
+of a conjunction's is branched upon. A candidate is then a line of the cache or two instead of four. With a million
+subscriptions that took an event of the dense workload from 101 to 78 us, of ads from 33 to 28.
 
-The fields are as wide as the segment needs. Where 32 bits do not do (2^12 attributes with 2^11 cells, say), there are no
-words, and candidates are decided by the table. That has everything, flags and all, and is what other events are decided
-by. Conjunctions with flags have no words either; they come after all others.
+The fields are as wide as the segment needs. Where 32 bits do not do (2^12 attributes with 2^11 cells, say), there are
+no words, and candidates are decided by the table. That has everything, flags and all, and is what other events are
+decided by. Conjunctions with flags have no words either; they come after all others.
 """
 
 from typing import NamedTuple

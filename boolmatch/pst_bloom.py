@@ -14,6 +14,11 @@ by range. A signature has a bit for each attribute of the conjunction (attribute
 Bloom filter of subscriptions in each cell, and asks it once a predicate; one word beside the entry asks for all of them
 at once, and in order of memory.
 
+A leaf is a cell where many conjunctions are filed. Where they are few, cells that lie side by side share a leaf, so
+that there are not more nodes than entries; then the access predicate has to be decided too. Of 30,000 attributes with
+205 cells and 33 conjunctions each (sparse), each is one leaf: an event looks at 30 nodes instead of 240 and at 36% more
+entries, and the filing takes 14 MB instead of 65.
+
 Conjunctions lie in the order of their access cells, so that candidates are neighbours.
 """
 
@@ -47,7 +52,8 @@ __all__ = [
 ]
 
 NO_ACCESS, FILED_ELSEWHERE = -1, -2
-LEAF_CONJUNCTIONS = 4
+FEW = 64  # conjunctions of an attribute that are not worth a tree
+LEAF_CONJUNCTIONS = 4  # of a leaf that is more than a cell
 GROUP = 16  # attributes whose slices are asked for together
 MANY_RANGES = 64  # of a list (IN) that is filed under its hull instead of under each
 
@@ -96,11 +102,13 @@ def file_singly(
 
 
 def _leaf_bits(access: np.ndarray, profile: Profile) -> np.ndarray:
-    """How many cells to a leaf, so that there are at most about as many leaves as conjunctions to file."""
+    """How many cells to a leaf: so many that it has a few conjunctions, and one leaf where all are few."""
     attributes = access["attribute"][access["attribute"] >= 0]
     n_filed = np.bincount(attributes, minlength=len(profile.n_codes))
-    n_cells = profile.n_codes * LEAF_CONJUNCTIONS // np.maximum(1, n_filed)
-    return np.ceil(np.log2(np.maximum(1, n_cells))).astype(np.int32)
+    n_cells = np.where(
+        n_filed <= FEW, 2 * profile.n_codes, LEAF_CONJUNCTIONS * profile.n_codes // np.maximum(1, n_filed)
+    )
+    return np.log2(np.maximum(1, n_cells)).astype(np.int32)
 
 
 def attribute_bits(profile: Profile) -> np.ndarray:
@@ -298,6 +306,6 @@ def _propose_entries(filing, filed, work, flat, lacking, i, n_waiting, n_known):
     first, end = work.slices[i].start, work.slices[i].end
     work.counts[N_LOOKED_AT] += end - first
     for entry in range(np.uint32(first), np.uint32(end)):
-        if filing.signatures[entry] & lacking == 0:
-            n_waiting = propose(filed, work, flat, n_waiting, filing.entries[entry], n_known)
+        may_hold = filing.signatures[entry] & lacking == 0
+        n_waiting = propose(filed, work, flat, n_waiting, filing.entries[entry], may_hold, n_known)
     return n_waiting

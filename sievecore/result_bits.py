@@ -60,7 +60,8 @@ def write_ids(bits, alive, ids, found, start):
             summary &= summary - ONE
             word = bits.words[place] & alive[place]
             bits.words[place] = 0
-            has_room = has_room and np.int64(end) + WORD_BITS <= len(found)
+            if np.int64(end) + WORD_BITS > len(found):
+                has_room = False
             while word and has_room:
                 slot = (place << SIX) + lowest_bit(word)
                 found[end] = ids[0] + np.int64(slot) if in_a_row else ids[slot]
