@@ -55,6 +55,7 @@ NO_ACCESS, FILED_ELSEWHERE = -1, -2
 FEW = 64  # conjunctions of an attribute that are not worth a tree
 LEAF_CONJUNCTIONS = 4  # of a leaf that is more than a cell
 GROUP = 16  # attributes whose slices are asked for together
+ASKED_FOR, LINE_SIGNATURES, LINE_ENTRIES = 128, 8, 16
 MANY_RANGES = 64  # of a list (IN) that is filed under its hull instead of under each
 
 
@@ -285,11 +286,24 @@ def _write_slices(filing, event, first, end, slices, n_known):
             found = slices[n_slices]
             found.start, found.end = filing.node_start[base + left], filing.node_start[base + right + 1]
             if found.start < found.end:
-                prefetch(filing.signatures, np.int64(found.start))
-                prefetch(filing.entries, np.int64(found.start))
+                _ask_for_entries(filing, np.int64(found.start), np.int64(found.end))
                 n_slices += 1
             left, right = left >> 1, right >> 1
     return n_slices
+
+
+@kernel
+def _ask_for_entries(filing, first, end):
+    """Ask the cache for the first lines of a slice; it foresees the others when it has seen some.
+
+    With one line, and not `ASKED_FOR` entries, an event took 22.5 instead of 19.5 us, sparse, and 57 instead of 50,
+    dense.
+    """
+    end = min(end, first + ASKED_FOR)
+    for entry in range(first, end, LINE_SIGNATURES):
+        prefetch(filing.signatures, entry)
+    for entry in range(first, end, LINE_ENTRIES):
+        prefetch(filing.entries, entry)
 
 
 @kernel
