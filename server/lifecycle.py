@@ -29,7 +29,7 @@ from server.addresses import is_loopback
 from server.assembly import Observers, open_broker
 from server.broker import Broker
 from server.broker_settings import broker_settings
-from server.errors import CannotStart, Loading
+from server.errors import CannotStart, Loading, StoreUnavailable
 from server.http_port import HttpPort, application
 from server.metrics import Metrics
 from server.observation import DeliveryCounts, Observer
@@ -49,8 +49,8 @@ __all__ = ["Daemon"]
 
 LOG = logging.getLogger("pathsieve.daemon")
 
-LOOK_AROUND = 1.0
-"""Seconds between looks at the token file, at expired tokens and at the backlog."""
+LOOK_AT_TOKENS, LOOK_AT_BACKLOG, TELL_PROGRESS = 1.0, 10.0, 2.0
+"""Seconds between looks, and between lines of the log while it loads."""
 
 
 class Daemon:
@@ -78,6 +78,7 @@ class Daemon:
         self._http: HttpPort | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.time()
+        self._told = time.monotonic()
         self.readiness.on_progress(on_progress or (lambda progress: None))
 
     def broker(self) -> Broker:
@@ -98,7 +99,8 @@ class Daemon:
             self.http_address = self._http.address
             await self._http.start()
         LOG.info("gRPC on %s", self.address)
-        self._tasks = [asyncio.create_task(self._load()), asyncio.create_task(self._look_around())]
+        looks = self._look_at_tokens(), self._look_at_backlog()
+        self._tasks = [asyncio.create_task(task) for task in (self._load(), *looks)]
 
     async def ready(self) -> None:
         """Return when it serves; what loading has failed with, if it has."""
@@ -156,6 +158,7 @@ class Daemon:
             "phase": self.readiness.phase.value,
             "grpc": self.address,
             "http": self.http_address,
+            "calls": self._gate.n_calls,
             "streams": {"attached": len(self.attached), "publishing": len(self.publishing)},
             "observed": asdict(self.metrics.observe()),
             "engines": self._observer.engines(),
@@ -196,16 +199,27 @@ class Daemon:
         LOG.info("ready: %s in %.1f s", self.readiness.progress, time.monotonic() - started)
 
     def _advance(self, n_loaded: int, n_all: int) -> None:
-        self.readiness.advance(Progress("subscriptions", n_loaded, n_all))
+        progress = Progress("subscriptions", n_loaded, n_all)
+        self.readiness.advance(progress)
+        if time.monotonic() - self._told >= TELL_PROGRESS:
+            self._told = time.monotonic()
+            LOG.info("loading: %s", progress)
 
     def _observe_match(self, seconds: float, n_documents: int) -> None:
         self.metrics.match_seconds.observe(seconds / n_documents, n_documents)
 
-    async def _look_around(self) -> None:
+    async def _look_at_tokens(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_AROUND)
+            await asyncio.sleep(LOOK_AT_TOKENS)
             self.reload_tokens()
-            await self._observer.look_at_backlog()
+
+    async def _look_at_backlog(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AT_BACKLOG)
+            try:
+                await self._observer.look_at_backlog()
+            except StoreUnavailable as error:
+                LOG.warning("the age of the backlog is not known: %s", error)
 
     def _write_ready_file(self) -> None:
         path = self.settings.listen.ready_file
