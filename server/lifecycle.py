@@ -35,6 +35,7 @@ from server.metrics import Metrics
 from server.observation import DeliveryCounts, Observer
 from server.rates import Rates
 from server.readiness import Phase, Progress, Readiness
+from server.rpc import packed
 from server.rpc.delivery_servicer import DeliveryServicer
 from server.rpc.gate import Gate
 from server.rpc.listener import Listener
@@ -234,9 +235,10 @@ class Daemon:
 
 
 def _warm_up() -> None:
-    """Have the engines compiled before the first document, not by it."""
+    """Have the kernels compiled before the first document, not by it."""
     xpathfilter.warm_up()
     boolmatch.warm_up()
+    packed.warm_up()
 
 
 def _guard(settings: Settings) -> Guard:
