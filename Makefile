@@ -37,20 +37,26 @@ elif [[ -z "$${python:-}" ]]; then \
 fi
 endef
 
-.PHONY: help env run test test-bounds check proto format bench bench-bool bench-10m clean
+.PHONY: help env run taste test soak test-bounds check proto format bench bench-bool bench-10m clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/  make \1 \t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 env: $(WARMED) ## make the environment in .venv, install everything, compile the kernels
 
-run: env ## a first taste: subscriptions, a document, who wants it and why
+run: env ## start a server with its defaults and have a first taste of it; it serves until Ctrl-C
+	@$(IN_VENV) -m pathsieve.taste
+
+taste: env ## the XPath engine alone: forty thousand subscriptions, who wants what, why, and how fast
 	@$(IN_VENV) -m xpathfilter.taste
 
 test: env ## the whole suite, then its kernels again with bounds checks
 	@echo "Running the tests"
 	@$(IN_VENV) -m pytest
 	@$(MAKE) test-bounds
+
+soak: env ## kill a server sixty times while documents flow, and judge what was seen
+	@PATHSIEVE_TEST_KILLS=60 $(IN_VENV) -m pytest -s tests/integration/test_server_crashes.py
 
 test-bounds: env ## the tests marked `kernels`, with every array access checked
 	@echo "Running the tests of kernels with NUMBA_BOUNDSCHECK=1"

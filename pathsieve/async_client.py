@@ -54,5 +54,6 @@ class AsyncClient(SubscriptionCalls, PublishCalls, DeliveryCalls):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection; what is on its way is given up."""
+        """Leave streams, then close the connection; other calls that are on their way are given up."""
+        await self.detach_all()
         await self._caller.endpoints.close()

@@ -110,7 +110,8 @@ class AttachStream:
     def _pass_on(self, response: AttachResponse) -> None:
         kind = response.WhichOneof("kind")
         if kind == "slots":
-            self.names.update(zip(response.slots.slots, response.slots.names, strict=True))
+            slots = zip(response.slots.slots, response.slots.names, strict=True)
+            self.names.update((slot, name) for slot, name in slots if name)  # an ephemeral filter has none
         if not self.is_attached:
             self.is_attached = True
             self._listener.attached()

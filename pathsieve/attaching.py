@@ -51,7 +51,9 @@ class AsyncAttachment:
     the oldest does. `n_breaks` counts streams that broke, `n_late` what was said about messages of broken streams.
     """
 
-    def __init__(self, caller: Caller, start: Start, names: list[str], auto_ack: bool) -> None:
+    def __init__(
+        self, caller: Caller, start: Start, names: list[str], auto_ack: bool, open_ones: set["AsyncAttachment"]
+    ) -> None:
         self.backlog = 0
         self.oldest_age = 0.0
         self.n_breaks = 0
@@ -69,6 +71,8 @@ class AsyncAttachment:
         self._news = asyncio.Event()
         self._running = asyncio.create_task(self._run())
         self._running.add_done_callback(self._ended)
+        self._open_ones = open_ones
+        open_ones.add(self)
 
     # -- for who iterates --------------------------------------------------------------------------
 
@@ -129,7 +133,7 @@ class AsyncAttachment:
     async def _next_news(self) -> None:
         if self._error:
             raise self._error
-        if self._is_leaving:
+        if self._is_leaving or self._running.done():
             raise Cancelled("the attachment is closed")
         self._news.clear()
         await self._news.wait()
@@ -187,6 +191,7 @@ class AsyncAttachment:
         return self._is_leaving or is_passing(error) or broken
 
     def _ended(self, running: asyncio.Task[None]) -> None:
+        self._open_ones.discard(self)
         if not running.cancelled():
             self._error = running.exception()
         self._news.set()

@@ -60,7 +60,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; what is on its way is given up."""
+        """Leave streams, then close the connection; other calls that are on their way are given up."""
         self._run(self._core.close())
 
     # -- subscriptions -----------------------------------------------------------------------------

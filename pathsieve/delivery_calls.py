@@ -1,5 +1,6 @@
 """What one may do with notifications: have them delivered, ask for them, go back to older ones."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 
@@ -26,6 +27,14 @@ class DeliveryCalls:
     """Receive notifications, at least once each, in the order of their sequence numbers."""
 
     _caller: Caller
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._attachments: set[AsyncAttachment] = set()
+
+    async def detach_all(self) -> None:
+        """Leave all streams; what has been said about messages is sent first."""
+        await asyncio.gather(*(attachment.close() for attachment in list(self._attachments)))
 
     def attach(
         self,
@@ -56,7 +65,8 @@ class DeliveryCalls:
             consumer=consumer,
             credit=pb.Credit(messages=credit, bytes=credit_bytes),
         )
-        return AsyncAttachment(self._caller, start, [chosen.expression for chosen in filters], auto_ack)
+        expressions = [chosen.expression for chosen in filters]
+        return AsyncAttachment(self._caller, start, expressions, auto_ack, self._attachments)
 
     async def pull(self, subscription: Named, max_messages: int = 100, wait: float = 0.0) -> Sequence[Pulled]:
         """Some messages now; `wait` so many seconds for the first. `acknowledge` them before their deadline."""

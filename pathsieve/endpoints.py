@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
+from pathsieve.errors import Cancelled
 from pathsieve.v1.delivery_service_pb2_grpc import DeliveryServiceStub
 from pathsieve.v1.publish_service_pb2_grpc import PublishServiceStub
 from pathsieve.v1.subscription_service_pb2_grpc import SubscriptionServiceStub
@@ -64,10 +65,13 @@ class Endpoints:
         self._credentials = channel_credentials(tls)
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._opened: dict[str, Endpoint] = {}
+        self._is_closed = False
         self._place = 0
 
     @property
     def current(self) -> Endpoint:
+        if self._is_closed:
+            raise Cancelled("the client is closed")
         address = self.addresses[self._place]
         if address not in self._opened:
             self._opened[address] = self._open(address)
@@ -78,8 +82,8 @@ class Endpoints:
         self._place = (self._place + 1) % len(self.addresses)
 
     async def close(self) -> None:
-        opened, self._opened = self._opened, {}
-        for endpoint in opened.values():
+        self._is_closed = True
+        for endpoint in self._opened.values():
             await endpoint.channel.close()
 
     def _open(self, address: str) -> Endpoint:

@@ -22,7 +22,7 @@ from pathsieve.v1.subscription_service_pb2 import (
     ImportSubscriptionsRequest,
     ImportSubscriptionsResponse,
 )
-from pathsieve.wishes import Wish, wish_message
+from pathsieve.wishes import Wish, id_of, wish_message
 
 __all__ = ["ImportStream", "batches_of"]
 
@@ -36,7 +36,7 @@ def batches_of(wishes: Iterable[Wish]) -> Iterator[list[ImportItem]]:
     batch: list[ImportItem] = []
     n_bytes = 0
     for wish in wishes:
-        batch.append(ImportItem(subscription=wish_message(wish), subscription_id=wish.get("id", "")))
+        batch.append(ImportItem(subscription=wish_message(wish), subscription_id=id_of(wish)))
         n_bytes += batch[-1].ByteSize()
         if len(batch) == BATCH_ITEMS or n_bytes >= BATCH_BYTES:
             yield batch

@@ -15,7 +15,7 @@ from collections import deque
 import grpc
 
 from pathsieve.calls import Caller, Pauses
-from pathsieve.errors import PathSieveError, Unavailable
+from pathsieve.errors import Cancelled, PathSieveError, Unavailable
 from pathsieve.publish_stream import Entry, PublishStream
 from pathsieve.results import Published
 from pathsieve.statuses import error_of_call, is_passing
@@ -106,7 +106,8 @@ class Pipeline:
         await self._result_news.wait()
 
     def _ended(self, running: asyncio.Task[None]) -> None:
-        if not running.cancelled() and (error := running.exception()):
+        error = Cancelled("the client is closed") if running.cancelled() else running.exception()
+        if error:
             self.fail(error)
 
     async def _run(self) -> None:

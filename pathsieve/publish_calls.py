@@ -32,6 +32,7 @@ class PublishCalls:
     _caller: Caller
 
     def __init__(self) -> None:
+        super().__init__()
         self._prefix = uuid4().hex
         self._counter = itertools.count(1)
 
@@ -47,6 +48,8 @@ class PublishCalls:
         """Publish one document; when this returns, what it matched is durable."""
         if not isinstance(document, Document):
             document = Document(document, id=id, source=source, attributes=attributes, headers=headers)
+        elif id or source or attributes or headers:
+            raise TypeError("a Document has its own id, source, attributes and headers; give them there")
         request = pb.PublishRequest(documents=[self.message_of(document)])
         response = await self._caller.unary(lambda endpoint: endpoint.publish.Publish, request)
         (result,) = response.results

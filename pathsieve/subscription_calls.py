@@ -13,7 +13,7 @@ from pathsieve.results import Imported, Tested
 from pathsieve.subscriptions import Filter, Named, Subscription, name_of
 from pathsieve.v1 import subscription_service_pb2 as pb
 from pathsieve.values import from_value
-from pathsieve.wishes import Wish, from_subscription, mask_of, to_filter, wish_message
+from pathsieve.wishes import Wish, from_subscription, id_of, mask_of, to_filter, wish_message
 
 __all__ = ["SubscriptionCalls"]
 
@@ -27,9 +27,7 @@ class SubscriptionCalls:
 
     async def subscribe(self, **wish: Unpack[Wish]) -> Subscription:
         """Create a subscription; every document that is accepted from now on meets it."""
-        request = pb.CreateSubscriptionRequest(
-            subscription=wish_message(wish), subscription_id=wish.get("id", "").removeprefix("subscriptions/")
-        )
+        request = pb.CreateSubscriptionRequest(subscription=wish_message(wish), subscription_id=id_of(wish))
         created = await self._caller.unary(
             lambda endpoint: endpoint.subscriptions.CreateSubscription, request, repeatable=False
         )

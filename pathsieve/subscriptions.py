@@ -16,6 +16,7 @@ from datetime import datetime
 
 __all__ = [
     "ALL",
+    "PREFIX",
     "DeliveryPolicy",
     "Email",
     "Filter",
@@ -121,6 +122,7 @@ class Subscription:
     create_time: datetime | None = None
     update_time: datetime | None = None
     progress: Progress = Progress()
+    """Told of one that is asked for; in a list it is all zero."""
 
     @property
     def id(self) -> str:

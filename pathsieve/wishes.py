@@ -14,10 +14,10 @@ from typing import TypedDict
 from google.protobuf.duration_pb2 import Duration
 
 from pathsieve.documents import from_timestamp
-from pathsieve.subscriptions import DeliveryPolicy, Email, Filter, Progress, Schedule, Subscription, Webhook
+from pathsieve.subscriptions import PREFIX, DeliveryPolicy, Email, Filter, Progress, Schedule, Subscription, Webhook
 from pathsieve.v1 import subscription_pb2
 
-__all__ = ["Wish", "from_subscription", "mask_of", "to_duration", "to_filter", "wish_message"]
+__all__ = ["Wish", "from_subscription", "id_of", "mask_of", "to_duration", "to_filter", "wish_message"]
 
 
 class Wish(TypedDict, total=False):
@@ -54,6 +54,11 @@ def mask_of(wish: Wish) -> list[str]:
     ['filter', 'labels']
     """
     return list(dict.fromkeys(FIELDS[keyword] for keyword in wish if keyword != "id"))
+
+
+def id_of(wish: Wish) -> str:
+    """The id that a wish asks for, which may be given as a name; empty: the server chooses one."""
+    return wish.get("id", "").removeprefix(PREFIX)
 
 
 def wish_message(wish: Wish, name: str = "") -> subscription_pb2.Subscription:

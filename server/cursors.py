@@ -24,20 +24,17 @@ from functools import partial
 
 import numpy as np
 
+from server import cursor_rows
 from server.errors import StoreUnavailable
 from server.leftovers import Leftovers
 from server.log_rows import PAGE
 from server.match_log import MatchLog
-from server.number_codes import pack, unpack
+from server.number_codes import unpack
 from server.store import Store
-from server.store.databases import Connection, Row, placeholders
 
 __all__ = ["Cursors"]
 
 logger = logging.getLogger("pathsieve.cursors")
-
-COLUMNS = ("floors", "floor_positions", "gone")
-ROWS_AT_ONCE = 500
 
 
 class Cursors:
@@ -64,11 +61,11 @@ class Cursors:
     async def open(cls, store: Store, log: MatchLog, *, flush_interval: float = 0.3) -> "Cursors":
         """The cursors as they were last flushed. From now on the log tells them of new records."""
         cursors = cls(store, log, flush_interval)
-        pages, leftovers = await store.read(_read_all)
+        pages, leftovers = await store.read(cursor_rows.read)
         cursors.ensure(len(log.heads) - 1)
         for page, *codes in pages:
             cursors.ensure(page * PAGE + PAGE - 1)
-            for name, code in zip(COLUMNS, codes, strict=True):
+            for name, code in zip(cursor_rows.COLUMNS, codes, strict=True):
                 getattr(cursors, name)[page * PAGE : (page + 1) * PAGE] = unpack(code, PAGE)
         for number, state in leftovers:
             cursors.ensure(number)
@@ -78,14 +75,14 @@ class Cursors:
 
     def _start(self) -> None:
         log = self._log
-        n_known = len(log.closed_heads)
-        idle = np.flatnonzero(self.floors[:n_known] == log.closed_heads)
+        n_known = len(log.closer.heads)
+        idle = np.flatnonzero(self.floors[:n_known] == log.closer.heads)
         self.floor_positions[idle] = log.tail.closed
         self.floor_positions[n_known:] = log.tail.closed
-        log.on_close = self._segment_closed
+        log.closer.on_close = self._segment_closed
         log.tail.before_record = self._meet
         log.reader.start_of = self._start_of
-        log.on_expire = self._expire
+        log.retention.on_expire = self._expire
         self._flusher = asyncio.create_task(self._flush_now_and_then())
 
     def ensure(self, number: int) -> None:
@@ -93,7 +90,7 @@ class Cursors:
         if number < len(self.floors):
             return
         n_pages = max(number // PAGE + 1, 2 * len(self._dirty_pages))
-        for name in (*COLUMNS, "_has_leftovers"):
+        for name in (*cursor_rows.COLUMNS, "_has_leftovers"):
             setattr(self, name, _grown(getattr(self, name), n_pages * PAGE))
         self._dirty_pages = _grown(self._dirty_pages, n_pages)
 
@@ -223,9 +220,9 @@ class Cursors:
         states = [
             (number, self._leftovers[number].to_text() if self._leftovers.get(number) else "") for number in numbers
         ]
-        columns = [getattr(self, name).reshape(-1, PAGE)[pages] for name in COLUMNS]
+        columns = [getattr(self, name).reshape(-1, PAGE)[pages] for name in cursor_rows.COLUMNS]
         try:
-            await self._store.write(partial(_write, pages=pages, columns=columns, leftovers=states))
+            await self._store.write(partial(cursor_rows.write, pages=pages, columns=columns, leftovers=states))
         except BaseException:
             self._dirty_pages[pages] = True
             self._dirty_leftovers |= numbers
@@ -317,25 +314,3 @@ def _grown(array: np.ndarray, length: int) -> np.ndarray:
     grown = np.zeros(length, array.dtype)
     grown[: len(array)] = array
     return grown
-
-
-def _read_all(connection: Connection) -> tuple[list[Row], list[Row]]:
-    pages = connection.execute(f"SELECT page, {', '.join(COLUMNS)} FROM cursor_pages")
-    return pages, connection.execute("SELECT number, state FROM leftovers")
-
-
-def _write(
-    connection: Connection, pages: np.ndarray, columns: Sequence[np.ndarray], leftovers: list[tuple[int, str]]
-) -> None:
-    """Whole pages, and the leftovers of some numbers; those without any are deleted."""
-    rows = [(page, *(pack(column[row]) for column in columns)) for row, page in enumerate(pages.tolist())]
-    _replace(connection, "cursor_pages", ("page", *COLUMNS), rows)
-    _replace(connection, "leftovers", ("number", "state"), leftovers)
-
-
-def _replace(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Rows by their first column; one whose last column is empty is only deleted."""
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        keys = [row[0] for row in rows[start : start + ROWS_AT_ONCE]]
-        connection.execute(f"DELETE FROM {table} WHERE {columns[0]} IN ({placeholders(len(keys))})", keys)
-    connection.insert(table, columns, [row for row in rows if row[-1]])

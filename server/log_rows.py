@@ -26,6 +26,7 @@ __all__ = [
     "append",
     "close_segment",
     "create",
+    "drop_records",
     "drop_segment",
     "read_chunks",
     "read_documents",
@@ -194,18 +195,21 @@ def close_segment(connection: Connection, log: int, closing: Closing) -> None:
     connection.execute("UPDATE logs SET closed = ? WHERE log = ?", (segment.last_position, log))
 
 
-def drop_segment(connection: Connection, log: int, segment: Segment, n_chunks: int) -> None:
-    """Delete a segment, its records, and their documents."""
-    values = (log, segment.first_position, segment.last_position)
-    sql = "SELECT document FROM records WHERE log = ? AND position BETWEEN ? AND ?"
-    connection.execute(f"DELETE FROM documents WHERE number IN ({sql})", values)
-    connection.execute("DELETE FROM records WHERE log = ? AND position BETWEEN ? AND ?", values)
-    connection.execute("DELETE FROM segments WHERE log = ? AND first_position = ?", values[:2])
-    for some in _in_blocks(range(n_chunks)):
-        sql = (
-            f"DELETE FROM segment_chunks WHERE log = ? AND first_position = ? AND chunk IN ({placeholders(len(some))})"
-        )
-        connection.execute(sql, (*values[:2], *some))
+def drop_records(connection: Connection, log: int, first: int, last: int) -> None:
+    """Delete the records from one position to another, and their documents."""
+    where = "log = ? AND position BETWEEN ? AND ?"
+    sql = f"DELETE FROM documents WHERE number IN (SELECT document FROM records WHERE {where})"
+    connection.execute(sql, (log, first, last))
+    connection.execute(f"DELETE FROM records WHERE {where}", (log, first, last))
+
+
+def drop_segment(connection: Connection, log: int, segment: Segment, chunks: Sequence[int]) -> None:
+    """Delete a segment whose records are gone, and its chunks."""
+    where = "log = ? AND first_position = ?"
+    connection.execute(f"DELETE FROM segments WHERE {where}", (log, segment.first_position))
+    for some in _in_blocks(chunks):
+        sql = f"DELETE FROM segment_chunks WHERE {where} AND chunk IN ({placeholders(len(some))})"
+        connection.execute(sql, (log, segment.first_position, *some))
     connection.execute("UPDATE logs SET expired = ? WHERE log = ?", (segment.last_position, log))
 
 

@@ -21,7 +21,7 @@ from server.number_codes import pack, pack_ascending, unpack, unpack_ascending
 from server.parts import Part
 from sievecore.jit import builder
 
-__all__ = ["CHUNK_NUMBERS", "SegmentChunk", "SegmentIndex", "part_of_chunks"]
+__all__ = ["CHUNK_NUMBERS", "SegmentChunk", "SegmentIndex", "part_of_chunks", "warm_up"]
 
 CHUNK_NUMBERS = 16_384
 LENGTHS = struct.Struct("<QQQQQ")
@@ -64,6 +64,11 @@ class SegmentChunk:
     rows: np.ndarray
 
     @property
+    def last_sequences(self) -> np.ndarray:
+        """The sequence of each number in its last record of the segment."""
+        return self.first_sequences + self.counts - 1
+
+    @property
     def memory(self) -> int:
         return self.numbers.nbytes + self.counts.nbytes + self.first_sequences.nbytes + self.rows.nbytes
 
@@ -90,18 +95,10 @@ class SegmentChunk:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentIndex:
-    """The index of a whole segment. `last_sequences` are the heads of its numbers at its end."""
+class SegmentIndex(SegmentChunk):
+    """The index of a whole segment: a chunk of all numbers."""
 
-    numbers: np.ndarray
-    counts: np.ndarray
-    first_sequences: np.ndarray
-    rows: np.ndarray
-
-    @property
-    def last_sequences(self) -> np.ndarray:
-        return self.first_sequences + self.counts - 1
+    __slots__ = ()
 
     @classmethod
     def build(cls, part: Part) -> "SegmentIndex":
@@ -126,6 +123,13 @@ class SegmentIndex:
                     self.rows[first_row : int(ends[end - 1])],
                 ),
             )
+
+
+def warm_up() -> None:
+    """Compile the kernels, or load them, before the first segment is closed."""
+    part = Part(1)
+    part.add(np.array([1]), np.array([1]), 0.0, 0)
+    SegmentIndex.build(part)
 
 
 def part_of_chunks(first_position: int, n_records: int, chunks: list[SegmentChunk]) -> Part:

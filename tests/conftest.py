@@ -9,8 +9,10 @@ that is to run on SQLite and on PostgreSQL.
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
+import delivery_scene
 import pytest
 from hypothesis import settings
 
@@ -68,3 +70,11 @@ async def store(store_url: str) -> AsyncIterator[Store]:
     opened = await open_store(store_url)
     yield opened
     await opened.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def scene(request: pytest.FixtureRequest, tmp_path: Path) -> delivery_scene.Stage:
+    """A stage for tests of delivery, over the log in memory and over the real one."""
+    if request.param == "memory":
+        return delivery_scene.scene
+    return partial(delivery_scene.real_scene, tmp_path)

@@ -1,18 +1,21 @@
 """A stage for tests of delivery: a clock that only moves when told, a log in memory, streams that are read at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from memory_log import MemoryCursors, MemoryDeadLetters, MemoryLog
 
+from server.cursors import Cursors
 from server.deliveries import (
     Attachment,
     AttachMode,
     Counters,
     Credit,
+    DeadLetter,
     Deliveries,
     DeliverySettings,
     EphemeralAttachment,
@@ -22,7 +25,12 @@ from server.deliveries import (
     SlotsJoined,
 )
 from server.documents import Document
+from server.match_log import MatchLog
+from server.store import open_store
 from server.subscriptions import Filter, Subscription
+
+Stage = Callable[..., AbstractAsyncContextManager["Scene"]]
+"""Makes a scene: `scene` over the log in memory, or `real_scene` in a folder."""
 
 PLENTY = Credit(1_000_000, 1 << 40)
 START = 1_000_000.0
@@ -80,12 +88,21 @@ class Scene:
         self.log.on_append = self.deliveries.dispatch
         self._n_documents = 0
 
-    def publish(self, *numbers: int, xml: bytes = b"<a/>", **others: Any) -> Document:
+    async def publish(self, *numbers: int, xml: bytes = b"<a/>") -> Document:
         """A document that these subscriptions want."""
         self._n_documents += 1
-        document = Document(**{"id": f"d{self._n_documents}", "xml": xml, "publish_time": self.now} | others)
-        self.log.put(document, *numbers)
+        document = Document(f"d{self._n_documents}", xml=xml, publish_time=self.now)
+        await self.log.append([("default", document, self.numbers(numbers))])
         return document
+
+    def done(self, number: int) -> set[int]:
+        """The sequences of a subscription that are done."""
+        sequences = range(1, int(self.log.heads[number]) + 1)
+        return {sequence for sequence in sequences if self.cursors.is_done(number, sequence)}
+
+    async def letters_of(self, *numbers: int) -> list[DeadLetter]:
+        """The dead letters of some subscriptions."""
+        return [letter for number in numbers for letter in await self.letters.page(number, 0, 1000)]
 
     def numbers(self, wanted: Iterable[int]) -> np.ndarray:
         return np.array(sorted(wanted), np.int64)
@@ -114,6 +131,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(settings: DeliverySettings | None = None, **parts: Any) -> AsyncIterator[Scene]:
+    """A scene over the log in memory."""
     stage = Scene(settings, **parts)
     try:
         yield stage
@@ -121,13 +139,31 @@ async def scene(settings: DeliverySettings | None = None, **parts: Any) -> Async
         await stage.deliveries.close()
 
 
+@asynccontextmanager
+async def real_scene(folder: Path, settings: DeliverySettings | None = None, **parts: Any) -> AsyncIterator[Scene]:
+    """A scene over the real log, in a store in this folder."""
+    store = await open_store(str(folder / "store.db"))
+    log = await MatchLog.open(store)
+    cursors = await Cursors.open(store, log)
+    try:
+        async with scene(settings, log=log, cursors=cursors, letters=store.dead_letters, **parts) as stage:
+            yield stage
+    finally:
+        await cursors.close()
+        await log.close()
+        await store.close()
+
+
 async def soon(stream: Attachment | EphemeralAttachment) -> Event | None:
     """What the stream says now; None if it says nothing."""
     task = asyncio.ensure_future(stream.next())
-    for _ in range(20):
-        if task.done():
-            return task.result()
+    for _ in range(5):
         await asyncio.sleep(0)
+    while len(stream._environment.tasks) and not task.done():
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    if task.done():
+        return task.result()
     task.cancel()
     await asyncio.wait({task})
     return None

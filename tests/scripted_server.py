@@ -346,6 +346,7 @@ class Session:
         self.messages, self.bytes = start.credit.messages, start.credit.bytes
         names = start.subscriptions
         self.names = sorted(server.subscriptions) if "subscriptions/-" in names else list(names)
+        self.names = self.names or [""] * len(start.ephemeral)
         self.breaks_after = server.attach_breaks.pop(0) if server.attach_breaks else None
         self.goodbye = server.goodbyes.pop(0) if server.goodbyes else None
         self.sent: dict[int, Notification] = {}

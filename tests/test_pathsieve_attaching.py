@@ -246,6 +246,15 @@ def test_a_closed_attachment_has_no_more_messages(client: Any) -> None:
     assert list(messages) == []
 
 
+def test_closing_the_client_sends_what_was_said_and_ends_the_streams(client: Any, server: ScriptedServer) -> None:
+    publish(client, 1)
+    messages = client.attach("a")
+    next(messages).ack()
+    client.close()
+    assert acked(server) == [True]
+    assert list(messages) == []
+
+
 @pytest.mark.parametrize("face", FACES)
 def test_a_consumer_that_comes_back_has_its_name(face: str, server: ScriptedServer) -> None:
     with make(face, server.address) as client:

@@ -9,6 +9,7 @@ import pytest
 from pathsieve import DeliveryPolicy, Document, Email, Filter, Interval, Point, Schedule, Subscription, Webhook
 from pathsieve.errors import (
     AlreadyExists,
+    Cancelled,
     DocumentRefused,
     EtagMismatch,
     InvalidExpression,
@@ -129,6 +130,17 @@ WRONG_CALLS = {
 def test_what_cannot_be_meant_is_refused_before_it_is_sent(client: Any, call: Any) -> None:
     with pytest.raises(ValueError, match=r"expected|an integer"):
         call(client)
+
+
+def test_a_closed_client_says_so(client: Any) -> None:
+    client.close()
+    with pytest.raises(Cancelled, match="the client is closed"):
+        client.get("x")
+
+
+def test_a_document_is_described_in_one_place(client: Any) -> None:
+    with pytest.raises(TypeError, match="a Document has its own id"):
+        client.publish(Document("<a/>"), id="x")
 
 
 def test_a_misspelt_keyword_is_refused(client: Any) -> None:

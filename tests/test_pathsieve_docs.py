@@ -34,6 +34,7 @@ def test_the_examples_of_the_client_print_what_they_say(server: ScriptedServer) 
         with contextlib.redirect_stdout(printed):
             exec(compile(example.replace("localhost:7443", server.address), "client.md", "exec"), {})
         assert printed.getvalue().splitlines() == PROMISE.findall(example)
+    assert server.notifications[0].is_acked
 
 
 def test_the_session_of_the_command_line_goes_as_it_says(server: ScriptedServer) -> None:

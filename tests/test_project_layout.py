@@ -47,14 +47,15 @@ def relative(path: Path) -> str:
 
 
 def imports(tree: ast.AST, lazy: bool = False) -> Iterator[tuple[str, bool]]:
-    """Each imported top-level package, and whether it is imported only when a function runs."""
+    """Each imported top-level package, and whether it is imported only when a function runs, or never."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name.partition(".")[0], lazy) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.partition(".")[0], lazy
         inside_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from imports(node, lazy or inside_function)
+        for_types_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        yield from imports(node, lazy or inside_function or for_types_only)
 
 
 def wrong_imports(package: str, source: str) -> set[str]:
@@ -75,6 +76,7 @@ RULES = {
     "nobody_imports_the_server": ("pyspark_pathsieve", "def f():\n    import server", {"server"}),
     "the_client_imports_it_lazily": ("pathsieve", "def serve():\n    from server import main", set()),
     "and_only_lazily": ("pathsieve", "from server import main", {"server"}),
+    "or_for_its_types": ("pathsieve", "if TYPE_CHECKING:\n    from server import main", set()),
     "nobody_imports_tests": ("server", "import tests.oracle", {"tests"}),
     "nobody_imports_benchmarks": ("xpathfilter", "from benchmarks import data", {"benchmarks"}),
     "others_are_free": ("sievecore", "import numpy, lxml.etree", set()),

@@ -150,7 +150,7 @@ async def test_a_digest_is_one_mail() -> None:
         wanted = subscription(1, push=TO_US, schedule=Schedule(cron="0 * * * *"))
         stage.deliveries.subscription_created(wanted)
         for _ in range(3):
-            stage.publish(1)
+            await stage.publish(1)
         await stage.pass_time(3600)
         assert [mail["Subject"] for mail in box.mails] == ["3 documents for s1"]
         assert stage.cursors.done[1] == {1, 2, 3}

@@ -57,9 +57,9 @@ async def test_what_is_published_is_sent_and_done() -> None:
     recorder = Recorder()
     async with staged(recorder) as stage:
         create(stage, 1)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
         assert recorder.sent == [(1, [1], 1), (1, [2], 1)]
         assert stage.cursors.done[1] == {1, 2}
@@ -70,7 +70,7 @@ async def test_what_is_published_is_sent_and_done() -> None:
 async def test_what_waited_is_sent_when_the_server_starts() -> None:
     recorder = Recorder()
     async with staged(recorder) as stage:
-        stage.publish(1)
+        await stage.publish(1)
         create(stage, 1, 2)
         await stage.settle()
         assert recorder.sent == [(1, [1], 1)]
@@ -82,7 +82,7 @@ async def test_a_target_has_one_request_at_a_time_and_the_rest_goes_together() -
         create(stage, 1)
         recorder.hold.clear()
         for _ in range(6):
-            stage.publish(1)
+            await stage.publish(1)
             await asyncio.sleep(0)
         recorder.hold.set()
         await stage.settle()
@@ -95,7 +95,7 @@ async def test_only_so_many_requests_are_on_their_way_at_once() -> None:
     async with staged(recorder, DeliverySettings(push_concurrency=3)) as stage:
         create(stage, *range(1, 11))
         recorder.hold.clear()
-        stage.publish(*range(1, 11))
+        await stage.publish(*range(1, 11))
         for _ in range(10):
             await asyncio.sleep(0)
         assert recorder.n_open == 3
@@ -110,9 +110,9 @@ async def test_a_failed_batch_is_tried_again_as_it_is_with_growing_pauses() -> N
     recorder.fails = lambda batch: PushError("no") if batch[0].sequence == 1 and batch[0].attempt < 3 else None
     async with staged(recorder, DeliverySettings(min_backoff=1)) as stage:
         create(stage, 1)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
-        stage.publish(1)
+        await stage.publish(1)
         await stage.pass_time(0.9)
         assert recorder.sent == [(1, [1], 1)]
         await stage.pass_time(0.2)
@@ -129,7 +129,7 @@ async def test_a_target_that_asks_to_be_left_alone_is_left_alone() -> None:
     recorder.fails = lambda batch: PushError("busy", retry_after=60)
     async with staged(recorder) as stage:
         create(stage, 1)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
         await stage.pass_time(59)
         assert len(recorder.sent) == 1
@@ -143,7 +143,7 @@ async def test_one_bad_document_does_not_take_the_others_along() -> None:
     policy = DeliveryPolicy(max_attempts=2, min_backoff=1, max_backoff=1)
     async with staged(recorder) as stage:
         for _ in range(3):
-            stage.publish(1)
+            await stage.publish(1)
         create(stage, 1, delivery=policy)
         await stage.settle()
         for _ in range(5):
@@ -157,8 +157,8 @@ async def test_a_target_that_is_gone_for_good_gets_no_second_request() -> None:
     recorder = Recorder()
     recorder.fails = lambda batch: PushError("gone", is_final=True)
     async with staged(recorder) as stage:
-        stage.publish(1)
-        stage.publish(1)
+        await stage.publish(1)
+        await stage.publish(1)
         create(stage, 1)
         await stage.settle()
         assert recorder.sequences() == [[1, 2]]
@@ -169,13 +169,13 @@ async def test_a_digest_is_one_request_at_its_time() -> None:
     recorder = Recorder()
     async with staged(recorder) as stage:
         create(stage, 1, schedule=Schedule(every=60), create_time=stage.now)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.pass_time(30)
-        stage.publish(1)
+        await stage.publish(1)
         assert recorder.sequences() == []
         await stage.pass_time(30.1)
         assert recorder.sequences() == [[1, 2]]
-        stage.publish(1)
+        await stage.publish(1)
         await stage.pass_time(59)
         assert recorder.sequences() == []
         await stage.pass_time(1)
@@ -187,13 +187,13 @@ async def test_a_digest_that_is_large_is_several_requests_and_what_comes_meanwhi
     async with staged(recorder, DeliverySettings(push_batch_messages=2)) as stage:
         create(stage, 1, schedule=Schedule(every=60), create_time=stage.now)
         for _ in range(5):
-            stage.publish(1)
+            await stage.publish(1)
         recorder.hold.clear()
         stage.now += 60.1
         stage.deliveries.run_timers()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        stage.publish(1)
+        await stage.publish(1)
         recorder.hold.set()
         await stage.settle()
         assert recorder.sequences() == [[1, 2], [3, 4], [5]]
@@ -205,7 +205,7 @@ async def test_a_digest_is_due_after_a_restart_when_it_would_have_been() -> None
     recorder = Recorder()
     async with staged(recorder) as stage:
         created = stage.now
-        stage.publish(1)
+        await stage.publish(1)
         stage.now += 30
         create(stage, 1, schedule=Schedule(every=60), create_time=created)
         await stage.settle()
@@ -220,10 +220,10 @@ async def test_a_subscription_that_is_deleted_while_it_is_sent_is_forgotten() ->
     recorder.fails = lambda batch: PushError("no")
     async with staged(recorder) as stage:
         create(stage, 1)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
         stage.deliveries.subscription_deleted(subscription(1))
-        stage.publish(1)
+        await stage.publish(1)
         await stage.pass_time(100)
         assert len(recorder.sent) == 1
         assert stage.deliveries._pushes.n_active == 0
@@ -234,7 +234,7 @@ async def test_a_new_target_gets_what_the_old_one_has_not_taken() -> None:
     recorder.fails = lambda batch: PushError("no") if batch[0].attempt == 1 else None
     async with staged(recorder) as stage:
         create(stage, 1)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
         stage.deliveries.subscription_updated(subscription(1, push=Webhook("https://example.com/new")))
         await stage.settle()
@@ -246,11 +246,11 @@ async def test_a_subscription_can_become_pushed_and_attached_again() -> None:
     async with staged(recorder) as stage:
         stream = await stage.attach(1, 2)
         stage.deliveries.subscription_updated(subscription(1, push=TARGET))
-        stage.publish(1, 2)
+        await stage.publish(1, 2)
         await stage.settle()
         assert recorder.sequences() == [[1]]
         stage.deliveries.subscription_updated(subscription(1))
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
         assert recorder.sequences() == []
         await stream.close()
@@ -263,7 +263,7 @@ async def test_a_seek_sends_again() -> None:
     recorder = Recorder()
     async with staged(recorder) as stage:
         create(stage, 1)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
         assert await stage.deliveries.seek(subscription(1, push=TARGET), sequence=1) == 1
         await stage.settle()
@@ -273,7 +273,7 @@ async def test_a_seek_sends_again() -> None:
 async def test_what_cannot_be_sent_by_this_server_waits() -> None:
     async with staged(Recorder()) as stage:
         stage.deliveries.subscription_created(subscription(1, push=Email(("a@example.com",))))
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
         assert stage.cursors.backlog(stage.log.records[0].numbers) == 1
 
@@ -283,7 +283,7 @@ async def test_a_failure_that_nobody_expected_is_logged_and_tried_again(caplog: 
     recorder.fails = lambda batch: ValueError("a mistake") if batch[0].attempt == 1 else None
     async with staged(recorder) as stage:
         create(stage, 1)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
         assert "a mistake" in caplog.text
         await stage.pass_time(1)
@@ -303,7 +303,7 @@ async def test_a_store_that_is_away_is_asked_again() -> None:
 
         stage.log.read = read_or_fail
         create(stage, 1)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.settle()
         assert recorder.sent == []
         await stage.pass_time(1.1)
@@ -315,7 +315,7 @@ async def test_draining_finishes_the_request_on_its_way_and_starts_no_other() ->
     async with staged(recorder, DeliverySettings(push_concurrency=1)) as stage:
         create(stage, 1, 2)
         recorder.hold.clear()
-        stage.publish(1, 2)
+        await stage.publish(1, 2)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         draining = asyncio.ensure_future(stage.deliveries.drain())
@@ -330,10 +330,10 @@ async def test_a_digest_that_left_late_has_its_pause_before_the_next_one() -> No
     recorder = Recorder()
     async with staged(recorder) as stage:
         create(stage, 1, schedule=Schedule(every=60), create_time=stage.now)
-        stage.publish(1)
+        await stage.publish(1)
         await stage.pass_time(90)
         assert recorder.sequences() == [[1]]
-        stage.publish(1)
+        await stage.publish(1)
         await stage.pass_time(59)
         assert recorder.sequences() == []
         await stage.pass_time(1.1)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from delivery_scene import PLENTY, START, Scene, messages, scene, subscription
+from delivery_scene import PLENTY, START, Scene, Stage, messages, subscription
 
 from server.deliveries import Attachment, Credit
 from server.deliveries.schedules import check_schedule, next_due
@@ -60,44 +60,44 @@ async def taken(stream: Attachment) -> list[str]:
     return [message.document.id for message in found]
 
 
-async def test_what_came_in_leaves_together_when_it_is_due() -> None:
+async def test_what_came_in_leaves_together_when_it_is_due(scene: Stage) -> None:
     async with scene() as stage:
         stream = await attach(stage, s1=Schedule(every=60), s2=Schedule())
-        stage.publish(1)
-        stage.publish(1, 2)
+        await stage.publish(1)
+        await stage.publish(1, 2)
         assert await taken(stream) == ["d2"]
         await stage.pass_time(GRID - stage.now + 0.1)
         assert await taken(stream) == ["d1", "d2"]
-        stage.publish(1)
+        await stage.publish(1)
         await stage.pass_time(59)
         assert await taken(stream) == []
         await stage.pass_time(1)
         assert await taken(stream) == ["d3"]
 
 
-async def test_what_waited_while_nobody_was_attached_is_due_when_it_would_have_been() -> None:
+async def test_what_waited_while_nobody_was_attached_is_due_when_it_would_have_been(scene: Stage) -> None:
     async with scene() as stage:
-        stage.publish(1)
+        await stage.publish(1)
         stream = await attach(stage, s1=Schedule(every=60))
         assert await taken(stream) == []
         await stage.pass_time(GRID - stage.now + 0.1)
         assert await taken(stream) == ["d1"]
         await stream.close()
-        stage.publish(1)
+        await stage.publish(1)
         stage.now += 600
         stream = await attach(stage, s1=Schedule(every=60))
         await stage.pass_time(0.1)
         assert await taken(stream) == ["d2"]
 
 
-async def test_what_comes_in_while_a_digest_is_being_taken_is_for_the_next_one() -> None:
+async def test_what_comes_in_while_a_digest_is_being_taken_is_for_the_next_one(scene: Stage) -> None:
     async with scene() as stage:
         stream = await attach(stage, Credit(1, 1 << 20), s1=Schedule(every=60))
-        stage.publish(1)
-        stage.publish(1)
+        await stage.publish(1)
+        await stage.publish(1)
         await stage.pass_time(GRID - stage.now + 0.1)
         assert await taken(stream) == ["d1"]
-        stage.publish(1)
+        await stage.publish(1)
         stream.grant(100, 0)
         await stage.settle()
         assert await taken(stream) == ["d2"]
@@ -105,24 +105,24 @@ async def test_what_comes_in_while_a_digest_is_being_taken_is_for_the_next_one()
         assert await taken(stream) == ["d3"]
 
 
-async def test_another_schedule_holds_at_once() -> None:
+async def test_another_schedule_holds_at_once(scene: Stage) -> None:
     async with scene() as stage:
         stream = await attach(stage, s1=Schedule(every=3600))
-        stage.publish(1)
+        await stage.publish(1)
         assert await taken(stream) == []
         stage.deliveries.subscription_updated(subscription(1))
         assert await taken(stream) == ["d1"]
 
 
-async def test_a_missed_cron_time_is_made_up_for() -> None:
+async def test_a_missed_cron_time_is_made_up_for(scene: Stage) -> None:
     async with scene() as stage:
         stage.now = at("2026-01-01T06:00:00")
-        stage.publish(1)
+        await stage.publish(1)
         stage.now = at("2026-01-01T07:00:00")
         stream = await attach(stage, s1=Schedule(cron="30 6 * * *"))
         await stage.pass_time(0.1)
         assert await taken(stream) == ["d1"]
-        stage.publish(1)
+        await stage.publish(1)
         await stage.pass_time(23 * 3600)
         assert await taken(stream) == []
         await stage.pass_time(1800)

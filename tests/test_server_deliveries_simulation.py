@@ -202,7 +202,7 @@ class Simulation:
         """Nothing is kept beyond what was asked for and what the limits allow."""
         for consumer in self.stage.deliveries._consumers._consumers:
             assert len(consumer._leases) <= SETTINGS.max_unacked_messages
-            assert consumer._unacked_bytes == sum(lease.size for lease in consumer._leases)
+            assert consumer._unacked_bytes == sum(lease.weight for lease in consumer._leases)
             assert len(consumer._leases) == 1 or consumer._unacked_bytes <= SETTINGS.max_unacked_bytes
             held = {lease for stream in consumer.streams for lease in stream.held.values()}
             assert held <= set(consumer._leases)

@@ -8,7 +8,7 @@ from pathsieve.attachment import Attachment
 from pathsieve.cli.connection import Connection, connected
 from pathsieve.cli.facts import message_facts
 from pathsieve.cli.filters import BooleanOption, NamespaceOption, XPathOption, filter_of
-from pathsieve.cli.printing import Output, OutputOption, console, note, print_json
+from pathsieve.cli.printing import Output, OutputOption, console, counted, note, print_json
 from pathsieve.client import Client
 from pathsieve.delivery_calls import EXCLUSIVE, SHARED
 from pathsieve.messages import Message
@@ -78,7 +78,7 @@ def _follow(client: Client, attachment: Attachment, ack: bool, count: int, idle:
         pass
     finally:
         breaks = f", over {attachment.n_breaks + 1} connections" if attachment.n_breaks else ""
-        note(f"{n_messages:,} messages{breaks}")
+        note(counted(n_messages, "message") + breaks)
 
 
 def _print(message: Message, output: Output) -> None:
@@ -89,7 +89,9 @@ def _print(message: Message, output: Output) -> None:
     others = f" and {message.n_matches - 1:,} more" if message.n_matches > 1 else ""
     again = f" (attempt {message.attempt})" if message.attempt > 1 else ""
     place = f"{name.removeprefix('subscriptions/')} {sequence or ''}".strip()
-    console().print(f"{place}{others}  {message.document.id}{again}  {_shown(message)}", markup=False)
+    screen = console()
+    line = f"{place}{others}  {message.document.id}{again}  {_shown(message)}"
+    screen.print(line[: screen.width], markup=False, soft_wrap=True)
 
 
 def _shown(message: Message) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pathsieve.documents import Document
 from pathsieve.messages import Message
-from pathsieve.subscriptions import DeliveryPolicy, Email, Schedule, Subscription, Webhook
+from pathsieve.subscriptions import DeliveryPolicy, Email, Progress, Schedule, Subscription, Webhook
 from pathsieve.values import Interval, Point
 from pathsieve.wishes import Wish
 
@@ -28,7 +28,9 @@ def subscription_facts(subscription: Subscription) -> dict[str, Any]:
     facts = {key: fact for key, fact in facts.items() if fact}
     facts |= {"name": subscription.name, "etag": subscription.etag}
     facts |= {"create_time": _time(subscription.create_time), "update_time": _time(subscription.update_time)}
-    return facts | {"progress": {key: getattr(subscription.progress, key) for key in subscription.progress.__slots__}}
+    if subscription.progress != Progress():
+        facts["progress"] = {key: getattr(subscription.progress, key) for key in subscription.progress.__slots__}
+    return facts
 
 
 def _given(policy: DeliveryPolicy | Schedule) -> dict[str, Any]:

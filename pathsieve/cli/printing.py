@@ -17,7 +17,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-__all__ = ["Output", "OutputOption", "complain", "console", "note", "print_json", "print_table", "progress_bar"]
+__all__ = [
+    "Output",
+    "OutputOption",
+    "complain",
+    "console",
+    "counted",
+    "note",
+    "print_json",
+    "print_table",
+    "progress_bar",
+]
 
 WIDE = 240
 """Columns where there is no terminal: whoever reads it there cuts it."""
@@ -52,6 +62,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], number
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     console().print(table)
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "match"), counted(2000, "match"), counted(0, "document")
+    ('1 match', '2,000 matches', '0 documents')
+    """
+    ending = "" if number == 1 else "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{ending}"
 
 
 def note(text: str) -> None:

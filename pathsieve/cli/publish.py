@@ -10,7 +10,7 @@ import typer
 from pathsieve.cli.connection import Connection, connected
 from pathsieve.cli.exits import REFUSED, USAGE
 from pathsieve.cli.pairs import read_attributes, read_pairs
-from pathsieve.cli.printing import Output, OutputOption, complain, note, print_json, progress_bar
+from pathsieve.cli.printing import Output, OutputOption, complain, counted, note, print_json, progress_bar
 from pathsieve.cli.sources import Source, find_sources, id_of
 from pathsieve.documents import Document
 from pathsieve.results import Published
@@ -85,7 +85,7 @@ def publish(
             if output is Output.JSON:
                 _print_result(reader.names[place], result)
             if (place + 1) % STEP == 0:
-                progress.update(bar, completed=place + 1, said=f"{totals.n_matches:,} matches")
+                progress.update(bar, completed=place + 1, said=counted(totals.n_matches, "match"))
     _end(totals, reader, time.perf_counter() - started, output)
 
 
@@ -128,7 +128,8 @@ def _end(totals: Totals, reader: Reader, seconds: float, output: Output) -> None
     if output is Output.TABLE:
         n_new = totals.n_published - totals.n_duplicates
         repeated = f"; {totals.n_duplicates:,} had been published before" if totals.n_duplicates else ""
-        note(f"published {n_new:,} documents in {seconds:.1f} s; {totals.n_matches:,} matches{repeated}")
+        matches = counted(totals.n_matches, "match")
+        note(f"published {counted(n_new, 'document')} in {seconds:.1f} s; {matches}{repeated}")
     refused = [*reader.unreadable, *(totals.refused if output is Output.TABLE else [])]
     for name, problem in refused[:SHOWN]:
         complain(f"{name}: {problem}")

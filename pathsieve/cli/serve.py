@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Protocol
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -11,10 +11,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from pathsieve.cli.exits import REFUSED, reported
 from pathsieve.cli.printing import complain, console, note
 from pathsieve.endpoints import DEFAULT_ADDRESS
-
-if TYPE_CHECKING:
-    from server.lifecycle import Daemon
-    from server.readiness import Progress as LoadProgress
 
 __all__ = ["serve"]
 
@@ -24,6 +20,24 @@ In another terminal:
   pathsieve attach first{address}
   echo "<quote><price>120</price></quote>" | pathsieve publish -{address}
 Ctrl-C stops it; nothing that was acknowledged is lost."""
+
+
+class Loading(Protocol):
+    """How far the server's loading has come."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+
+
+class Serving(Protocol):
+    """A server that is ready: where it is."""
+
+    address: str
+    http_address: str
 
 
 def serve(
@@ -96,7 +110,7 @@ class LoadingBar:
         self._bar = Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty())
         self._task = self._bar.add_task("", total=None)
 
-    def move(self, progress: "LoadProgress") -> None:
+    def move(self, progress: Loading) -> None:
         self._bar.start()
         self._bar.update(self._task, description=progress.what, completed=progress.done, total=progress.total or None)
 
@@ -104,7 +118,7 @@ class LoadingBar:
         self._bar.stop()
 
 
-def _greet(bar: LoadingBar, daemon: "Daemon") -> None:
+def _greet(bar: LoadingBar, daemon: Serving) -> None:
     """Where it is, and what to type next; only for people, a log has it already."""
     bar.stop()
     if not sys.stderr.isatty():

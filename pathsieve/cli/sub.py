@@ -11,7 +11,7 @@ from pathsieve.cli.facts import subscription_facts
 from pathsieve.cli.filters import BooleanOption, NamespaceOption, XPathOption, filter_of
 from pathsieve.cli.help_texts import help_of
 from pathsieve.cli.pairs import read_pairs
-from pathsieve.cli.printing import Output, OutputOption, note, print_json, print_table
+from pathsieve.cli.printing import Output, OutputOption, counted, note, print_json, print_table
 from pathsieve.cli.sub_import import import_
 from pathsieve.cli.sub_trial import explain, trial
 from pathsieve.subscriptions import DeliveryPolicy, Email, Schedule, Subscription, Webhook
@@ -21,6 +21,7 @@ __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Subscriptions: which documents, delivered how.")
 
+NONE = "no subscriptions; `pathsieve sub add --help` has examples"
 SHOWN = 60
 """Characters of an expression in a list."""
 
@@ -94,16 +95,16 @@ def list_(
             return
         rows = list(_rows(found))
         if rows:
-            print_table(["id", "kind", "expression", "delivery", "waiting"], rows, numbers=["waiting"])
-        note(f"{len(rows):,} of {client.count():,} subscriptions" if rows else "no subscriptions; `pathsieve sub add`")
+            print_table(["id", "kind", "expression", "delivery", "labels"], rows)
+        note(f"{len(rows):,} of {counted(client.count(), 'subscription')}" if rows else NONE)
 
 
 def _rows(subscriptions: Iterator[Subscription]) -> Iterator[tuple[object, ...]]:
     for subscription in subscriptions:
         expression = subscription.filter.expression
         shown = expression if len(expression) <= SHOWN else expression[: SHOWN - 1] + "…"
-        waiting = f"{subscription.progress.backlog:,}"
-        yield subscription.id, subscription.filter.kind, shown, _delivery(subscription), waiting
+        labels = ", ".join(f"{key}={value}" for key, value in subscription.labels.items())
+        yield subscription.id, subscription.filter.kind, shown, _delivery(subscription), labels
 
 
 def _delivery(subscription: Subscription) -> str:
@@ -113,7 +114,7 @@ def _delivery(subscription: Subscription) -> str:
         case Email(to):
             where = ", ".join(to)
         case _:
-            where = "attached" if subscription.progress.attached else "when asked"
+            where = "when asked"
     schedule = subscription.schedule
     when = f" every {schedule.every:g} s" if schedule.every else f" at {schedule.cron}" if schedule.cron else ""
     return where + when
@@ -144,6 +145,7 @@ def _show(subscription: Subscription, output: Output) -> None:
         "ack deadline": f"{delivery.ack_deadline:g} s" if delivery.ack_deadline else "",
         "max attempts": delivery.max_attempts or "",
         "notified": f"{progress.head:,}, of which {progress.backlog:,} wait" if progress.head else "never",
+        "attached": "now" if progress.attached else "",
         "dead letters": f"{progress.dead_letters:,}" if progress.dead_letters else "",
         "created": f"{subscription.create_time:%Y-%m-%d %H:%M:%S} UTC" if subscription.create_time else "",
         "etag": subscription.etag,

@@ -12,7 +12,7 @@ from rich.progress import Progress, TaskID
 
 from pathsieve.cli.connection import Connection, connected
 from pathsieve.cli.exits import REFUSED
-from pathsieve.cli.printing import Output, OutputOption, note, print_json, progress_bar
+from pathsieve.cli.printing import Output, OutputOption, counted, note, print_json, progress_bar
 from pathsieve.cli.wish_files import Format, read_lines
 from pathsieve.errors import AlreadyExists
 from pathsieve.results import Imported
@@ -110,7 +110,7 @@ def _show(report: Report, seconds: float, output: Output) -> None:
         return
     rate = f"{report.n_imported / seconds:,.0f} a second" if seconds else ""
     existing = f"; {report.n_existing:,} were there already" if report.n_existing else ""
-    note(f"imported {report.n_imported:,} subscriptions in {seconds:.1f} s, {rate}{existing}")
+    note(f"imported {counted(report.n_imported, 'subscription')} in {seconds:.1f} s, {rate}{existing}")
     if report.refused:
         note(f"refused {len(report.refused):,}:")
     for refusal in report.refused[:SHOWN]:

@@ -49,7 +49,7 @@ class Attachment(Stream):
     def nack(self, message_ids: Iterable[int], delay: float | None = None) -> None:
         """Deliver these again, after `delay` seconds or else the backoff of the subscription."""
         for lease in self._release(message_ids):
-            self.consumer.failed(lease, "refused by the consumer", delay)
+            self.consumer.redelivery.failed(lease, "refused by the consumer", delay)
 
     def extend(self, message_ids: Iterable[int], seconds: float) -> None:
         """Expect the acks of these within so many seconds from now."""
@@ -84,7 +84,7 @@ class Attachment(Stream):
         """Send nothing more: what was put here and has not left goes to somebody else."""
         self.credit_messages = 0
         unsent, self._outbox = self._outbox, []
-        self.consumer.unsent([self.held.pop(lease.message_id) for lease in unsent if self._holds(lease)])
+        self.consumer.redelivery.unsent([self.held.pop(lease.message_id) for lease in unsent if self._holds(lease)])
 
     def can_take(self, size: int) -> bool:
         """May a document of this size be sent now?"""
@@ -118,10 +118,10 @@ class Attachment(Stream):
         n_leases, settings = 0, self._environment.settings
         left = settings.max_batch_bytes
         for lease in self._outbox[: settings.max_batch_messages]:
-            if n_leases and lease.size > left:
+            if n_leases and lease.weight > left:
                 break
             n_leases += 1
-            left -= lease.size
+            left -= lease.weight
         leaving = [lease for lease in self._outbox[:n_leases] if self._holds(lease)]
         del self._outbox[:n_leases]
         return [self._message(lease) for lease in leaving]

@@ -16,7 +16,6 @@ consumer is found out, and a bad connection does not carry a whole window of mes
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -24,9 +23,10 @@ from server.deliveries.attachment import Attachment
 from server.deliveries.environment import Environment
 from server.deliveries.events import AttachMode, GoodbyeReason, Heartbeat
 from server.deliveries.feeding import Feeding
-from server.deliveries.leases import Lease, LeaseState, size_of
+from server.deliveries.leases import Lease, LeaseState, in_calls, size_of, weight_of
 from server.deliveries.members import Members
-from server.deliveries.ports import DeadLetter, Record
+from server.deliveries.ports import Record
+from server.deliveries.redelivery import Redelivery
 from server.subscriptions import Subscription
 
 __all__ = ["Consumer"]
@@ -39,7 +39,6 @@ class Consumer:
         "_environment",
         "_leases",
         "_on_end",
-        "_ready",
         "_unacked_bytes",
         "feeding",
         "follows",
@@ -47,6 +46,7 @@ class Consumer:
         "mode",
         "pulled",
         "pulls",
+        "redelivery",
         "streams",
         "tenant",
     )
@@ -67,11 +67,11 @@ class Consumer:
         self.follows = follows
         self.members = Members(environment.routes, environment.settings)
         self.feeding = Feeding(self, environment)
+        self.redelivery = Redelivery(self, environment)
         self.streams: list[Attachment] = []
         self.pulls = pulls
         self.pulled: dict[int, Lease] = {}
         self._leases: dict[Lease, None] = {}
-        self._ready: list[Lease] = []
         self._unacked_bytes = 0
 
     # Who belongs to it
@@ -103,7 +103,7 @@ class Consumer:
     def restart(self, number: int) -> None:
         """Its cursor was moved: forget what is on its way, and read from where it stands now."""
         for lease in list(self._leases):
-            self._narrow(lease, lease.numbers != number)
+            self.narrow(lease, lease.numbers != number)
         subscription = self.members.at(number)
         if subscription is not None:
             self.feeding.feed([subscription])
@@ -125,8 +125,8 @@ class Consumer:
         held, stream.held = list(stream.held.values()), {}
         oldest = next((lease for lease in held if lease.is_sent), None)
         if oldest is not None:
-            self.failed(oldest, "its stream closed", 0.0)
-        self.unsent(lease for lease in held if lease is not oldest)
+            self.redelivery.failed(oldest, "its stream closed", 0.0)
+        self.redelivery.unsent(lease for lease in held if lease is not oldest)
         self.end_if_idle()
 
     def keep(self, stream: Attachment) -> None:
@@ -156,7 +156,7 @@ class Consumer:
         self.members.clear()
         self.pulled.clear()
         for lease in list(self._leases):
-            self._finish(lease)
+            self.finish(lease)
         self._on_end(self)
 
     def fail(self, error: BaseException) -> None:
@@ -166,9 +166,13 @@ class Consumer:
 
     # Messages
 
-    def has_room(self, size: int) -> bool:
-        """Can a new message of this size be taken? Those that are to be delivered again come first."""
-        return not self._ready and self._may_hold(size) and any(stream.can_take(size) for stream in self.streams)
+    def has_room(self, size: int, weight: int) -> bool:
+        """Would `offer` find a stream for a message like this? Those that are to be delivered again come first."""
+        return (
+            not self.redelivery.is_waiting
+            and self._may_hold(weight)
+            and any(stream.can_take(size) for stream in self.streams)
+        )
 
     def free_messages(self) -> int:
         """How many messages the streams have credit for."""
@@ -177,9 +181,9 @@ class Consumer:
     def offer(self, record: Record, numbers: np.ndarray, sequences: np.ndarray) -> bool:
         """Send a new message; False, and nothing has happened, if no stream can take it."""
         size = size_of(record.document)
-        if self._ready or not self._may_hold(size):
+        if self.redelivery.is_waiting or not self._may_hold(weight_of(size, len(numbers))):
             return False
-        stream = self._stream_for(size)
+        stream = self.stream_for(size)
         if stream is None:
             return False
         stream.put(self._lease(record, size, numbers, sequences))
@@ -190,57 +194,18 @@ class Consumer:
         """These messages are done."""
         if not leases:
             return
-        numbers = np.concatenate([lease.numbers for lease in leases])
-        sequences = np.concatenate([lease.sequences for lease in leases])
-        positions = np.repeat([lease.position for lease in leases], [len(lease.numbers) for lease in leases])
-        self._environment.cursors.acknowledge(numbers, sequences, positions)
+        for done in in_calls(leases):
+            numbers = np.concatenate([lease.numbers for lease in done])
+            sequences = np.concatenate([lease.sequences for lease in done])
+            positions = np.repeat([lease.position for lease in done], [len(lease.numbers) for lease in done])
+            self._environment.cursors.acknowledge(numbers, sequences, positions)
         for lease in leases:
-            self._finish(lease)
-        self.wake()
-
-    def failed(self, lease: Lease, reason: str, delay: float | None = None) -> None:
-        """An attempt came to nothing: try again after a pause, or give up."""
-        lead = lease.lead
-        self._environment.cursors.count_attempt(int(lease.numbers[lead]), int(lease.sequences[lead]))
-        if lease.attempt >= lease.patience.max_attempts:
-            self._bury(lease, reason)
-            return
-        pause = lease.patience.pause(lease.attempt) if delay is None else delay
-        lease.attempt += 1
-        lease.state = LeaseState.RESTING
-        self._environment.timers.set(lease, self._environment.clock() + pause)
-
-    def expired(self, lease: Lease) -> None:
-        """The deadline of a message has passed."""
-        if not lease.is_sent and len(self.streams) == 1:
-            self._environment.timers.set(lease, self._environment.clock() + lease.patience.ack_deadline)
-            return
-        self._drop(lease)
-        if lease.is_sent:
-            self._environment.counters.expired(1)
-            self.failed(lease, "not acknowledged in time")
-        else:
-            self.unsent([lease])
-
-    def rested(self, lease: Lease) -> None:
-        """The pause of a message is over."""
-        self.unsent([lease])
-        self.end_if_idle()
-
-    def unsent(self, leases: Iterable[Lease]) -> None:
-        """Deliver these as soon as somebody can take them."""
-        for lease in leases:
-            self._environment.timers.cancel(lease)
-            lease.state = LeaseState.READY
-            self._ready.append(lease)
+            self.finish(lease)
         self.wake()
 
     def wake(self) -> None:
         """Something has changed: credit, room, or what waits."""
-        n_gone = 0
-        while n_gone < len(self._ready) and self._deliver_again(self._ready[n_gone]):
-            n_gone += 1
-        del self._ready[:n_gone]
+        self.redelivery.deliver_ready()
         self.feeding.wake()
 
     def heartbeat(self) -> Heartbeat:
@@ -250,20 +215,20 @@ class Consumer:
         age = max(self._environment.clock() - since, 0.0) if since < float("inf") else 0.0
         return Heartbeat(self._environment.cursors.backlog(self.members.numbers), age)
 
-    def _may_hold(self, size: int) -> bool:
-        """Is there room for one more message that is not acknowledged? There always is for a first one."""
-        settings = self._environment.settings
-        n_leases = len(self._leases)
-        fits = self._unacked_bytes + size <= settings.max_unacked_bytes or not n_leases
-        return fits and n_leases < settings.max_unacked_messages
-
-    def _stream_for(self, size: int) -> Attachment | None:
+    def stream_for(self, size: int) -> Attachment | None:
         """A stream that can take so much; several take turns."""
         for place, stream in enumerate(self.streams):
             if stream.can_take(size):
                 self.streams.append(self.streams.pop(place))
                 return stream
         return None
+
+    def _may_hold(self, weight: int) -> bool:
+        """Is there room for one more message that is not acknowledged? There always is for a first one."""
+        settings = self._environment.settings
+        n_leases = len(self._leases)
+        fits = self._unacked_bytes + weight <= settings.max_unacked_bytes or not n_leases
+        return fits and n_leases < settings.max_unacked_messages
 
     def _lease(self, record: Record, size: int, numbers: np.ndarray, sequences: np.ndarray) -> Lease:
         slots = self._environment.routes.slot_of[numbers]
@@ -273,46 +238,18 @@ class Consumer:
             self, record.position, record.document, size, numbers, sequences, slots, lead, patience, attempts + 1
         )
         self._leases[lease] = None
-        self._unacked_bytes += size
+        self._unacked_bytes += lease.weight
         return lease
 
-    def _deliver_again(self, lease: Lease) -> bool:
-        """Send a message that waits, to those who still want it; False if no stream can take it."""
-        if lease.state is not LeaseState.READY:
-            return True
-        self._narrow(lease, self.members.living(lease.slots))
-        if lease.state is LeaseState.READY:
-            self._narrow(lease, self._environment.cursors.undone(lease.numbers, lease.sequences))
-        if lease.state is not LeaseState.READY:
-            return True
-        stream = self._stream_for(lease.size)
-        if stream is None:
-            return False
-        stream.put(lease)
-        self._environment.counters.redelivered(1)
-        return True
-
-    def _narrow(self, lease: Lease, keep: np.ndarray) -> None:
+    def narrow(self, lease: Lease, keep: np.ndarray) -> None:
         """Leave the message to some of its subscriptions; it is done if there are none."""
-        if keep.any():
+        if not keep.any():
+            self.drop(lease)
+            self.finish(lease)
+        elif not keep.all():
             lease.narrow(keep)
-        else:
-            self._drop(lease)
-            self._finish(lease)
 
-    def _bury(self, lease: Lease, reason: str) -> None:
-        lease.state = LeaseState.BURIED
-        self._environment.timers.cancel(lease)
-        now = self._environment.clock()
-        pairs = zip(lease.numbers.tolist(), lease.sequences.tolist(), strict=True)
-        letters = [DeadLetter(*pair, lease.document, lease.attempt, now, reason) for pair in pairs]
-        self._environment.graveyard.bury(letters, partial(self._buried, lease))
-
-    def _buried(self, lease: Lease) -> None:
-        self._finish(lease)
-        self.wake()
-
-    def _drop(self, lease: Lease) -> None:
+    def drop(self, lease: Lease) -> None:
         """Take a message out of the hands of who holds it."""
         if lease.stream is not None:
             lease.stream.held.pop(lease.message_id, None)
@@ -320,10 +257,10 @@ class Consumer:
         if self.pulled.get(sequence) is lease:
             del self.pulled[sequence]
 
-    def _finish(self, lease: Lease) -> None:
+    def finish(self, lease: Lease) -> None:
         """The message is no longer ours."""
         self._environment.timers.cancel(lease)
         lease.state = LeaseState.DONE
         if lease in self._leases:
             del self._leases[lease]
-            self._unacked_bytes -= lease.size
+            self._unacked_bytes -= lease.weight

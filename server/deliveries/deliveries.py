@@ -8,7 +8,7 @@ All of it belongs to the event loop; nothing here blocks it.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from server.deliveries.environment import Environment
 from server.deliveries.ephemeral import EphemeralAttachment, EphemeralRoutes
 from server.deliveries.events import AttachMode, Credit, GoodbyeReason
 from server.deliveries.graveyard import Graveyard
+from server.deliveries.newcomers import Newcomers
 from server.deliveries.ports import Counters, Cursors, DeadLetter, DeadLetters, MatchLog, Record
 from server.deliveries.pulls import PulledMessage, Pulls
 from server.deliveries.pushes import Pushes
@@ -82,6 +83,7 @@ class Deliveries:
         self._pushes = Pushes(
             self._environment, transports_of(self._settings, clock) if transports is None else transports
         )
+        self._newcomers = Newcomers()
         self._is_draining = False
 
     # What was published
@@ -117,6 +119,20 @@ class Deliveries:
         for subscription in wanted:
             _check_not_pushed(subscription)
         return self._consumers.attach(tenant, wanted, mode, consumer, credit, follow_tenant, self._heartbeat(heartbeat))
+
+    async def attach_all(
+        self,
+        tenant: str,
+        list_all: Callable[[], Awaitable[Sequence[Subscription]]],
+        mode: AttachMode = AttachMode.EXCLUSIVE,
+        consumer: str = "",
+        credit: Credit = NO_CREDIT,
+        heartbeat: float = 0.0,
+    ) -> Attachment:
+        """A stream for all subscriptions of a tenant; none is missed that is created while they are being listed."""
+        self._check_open()
+        subscriptions = await self._newcomers.all_of(tenant, list_all)
+        return await self.attach(tenant, subscriptions, mode, consumer, credit, True, heartbeat)
 
     def attach_ephemeral(
         self, tenant: str, ephemeral_ids: np.ndarray, credit: Credit, heartbeat: float = 0.0
@@ -178,6 +194,7 @@ class Deliveries:
 
     def subscription_created(self, subscription: Subscription) -> None:
         """There is a new subscription, or one that was loaded: it is pushed, or goes to who follows its tenant."""
+        self._newcomers.changed(subscription)
         follower = self._consumers.follower(subscription.tenant)
         if subscription.push is not None:
             self._pushes.set(subscription)
@@ -186,6 +203,7 @@ class Deliveries:
 
     def subscription_updated(self, subscription: Subscription) -> None:
         """It has changed: its policy holds from the next message on."""
+        self._newcomers.changed(subscription)
         consumer = self._consumers.of(subscription.number)
         if consumer is not None and subscription.push is None:
             consumer.change(subscription)
@@ -197,6 +215,7 @@ class Deliveries:
 
     def subscription_deleted(self, subscription: Subscription) -> None:
         """It is gone; what waits for it is dropped."""
+        self._newcomers.deleted(subscription)
         consumer = self._consumers.of(subscription.number)
         if consumer is not None:
             consumer.leave(subscription.number, f"{subscription.name} was deleted")

@@ -13,7 +13,7 @@ import numpy as np
 
 from server.deliveries.environment import Environment
 from server.deliveries.events import Credit, GoodbyeReason, Heartbeat, Message
-from server.deliveries.leases import size_of
+from server.deliveries.leases import size_of, weight_of
 from server.deliveries.stream import Stream
 from server.documents import Document
 
@@ -72,7 +72,7 @@ class EphemeralAttachment(Stream):
         if self.is_leaving:
             return
         self._buffer.append((Message(0, document, slots, NO_SEQUENCES, 1), size))
-        self._buffered_bytes += size
+        self._buffered_bytes += weight_of(size, len(slots))
         if self._is_full():
             self._buffer.clear()
             self.goodbye(GoodbyeReason.TOO_SLOW)
@@ -84,20 +84,17 @@ class EphemeralAttachment(Stream):
         return too_many or (self._buffered_bytes > settings.ephemeral_buffer_bytes and len(self._buffer) > 1)
 
     def _take_messages(self) -> list[Message]:
-        settings, taken, size_taken = self._environment.settings, 0, 0
-        for _, size in self._buffer[: min(settings.max_batch_messages, max(self.credit_messages, 0))]:
-            if size_taken >= self.credit_bytes or (taken and size_taken + size > settings.max_batch_bytes):
+        messages: list[Message] = []
+        settings, weight = self._environment.settings, 0
+        for message, size in self._buffer[: min(settings.max_batch_messages, max(self.credit_messages, 0))]:
+            weight += weight_of(size, len(message.slots))
+            if self.credit_bytes <= 0 or (messages and weight > settings.max_batch_bytes):
                 break
-            taken += 1
-            size_taken += size
-        return self._leave(taken, size_taken)
-
-    def _leave(self, n_messages: int, size: int) -> list[Message]:
-        self.credit_messages -= n_messages
-        self.credit_bytes -= size
-        self._buffered_bytes -= size
-        messages = [message for message, _ in self._buffer[:n_messages]]
-        del self._buffer[:n_messages]
+            messages.append(message)
+            self.credit_bytes -= size
+        self.credit_messages -= len(messages)
+        self._buffered_bytes -= sum(weight_of(size, len(left.slots)) for left, size in self._buffer[: len(messages)])
+        del self._buffer[: len(messages)]
         return messages
 
     def _beat(self) -> Heartbeat:

@@ -9,7 +9,6 @@ are left alone: they are about to be announced.
 
 import asyncio
 from collections.abc import Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,11 +52,12 @@ class Feeding:
 
     def merge(self) -> None:
         """Make one feed of those that have the same schedule and have handed over all there is."""
-        is_open = [feed for feed in self._feeds if feed.is_open]
-        for first, second in combinations(is_open, 2):
-            if first.schedule == second.schedule and second.state is not FeedState.GONE:
-                self._environment.routes.feed_of[second.numbers()] = first.feed_id
-                second.close()
+        firsts: dict[Schedule, Feed] = {}
+        for feed in [feed for feed in self._feeds if feed.is_open]:
+            first = firsts.setdefault(feed.schedule, feed)
+            if first is not feed:
+                self._environment.routes.feed_of[feed.numbers()] = first.feed_id
+                feed.close()
         self._feeds = [feed for feed in self._feeds if feed.state is not FeedState.GONE]
 
     def wake(self) -> None:
@@ -73,7 +73,7 @@ class Feeding:
     @property
     def oldest(self) -> float:
         """When the first that waits to be read was published; infinite if nothing waits."""
-        return min((feed.oldest for feed in self._feeds if feed.oldest), default=float("inf"))
+        return min((feed.oldest for feed in self._feeds if feed.oldest is not None), default=float("inf"))
 
     def _feed(self, schedule: Schedule, numbers: np.ndarray) -> None:
         behind = numbers[self._environment.cursors.has_backlog(numbers)]
@@ -91,9 +91,12 @@ class Feeding:
     def _next_feed(self) -> Feed | None:
         """One that wants to read and for which there is room; its first look costs no credit."""
         for feed in self._feeds:
-            if feed.wants_to_read and (not feed.oldest or self._consumer.has_room(feed.blocked_size)):
+            if feed.wants_to_read and (feed.oldest is None or self._has_room(feed)):
                 return feed
         return None
+
+    def _has_room(self, feed: Feed) -> bool:
+        return self._consumer.has_room(feed.blocked_size, feed.blocked_weight)
 
     async def _read_all(self) -> None:
         try:
@@ -131,7 +134,7 @@ class Feeding:
                 break
             mine = self._still_wanted(feed, record)
             if mine.any() and not self._consumer.offer(record, record.numbers[mine], record.sequences[mine]):
-                feed.block(record)
+                feed.block(record, int(mine.sum()))
                 return
             feed.position = record.position
         feed.advance(end)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from server.deliveries.environment import Environment
-from server.deliveries.leases import size_of
+from server.deliveries.leases import size_of, weight_of
 from server.deliveries.ports import Record
 from server.deliveries.schedules import next_due
 from server.deliveries.timers import NOT_SET
@@ -43,13 +43,17 @@ class FeedState(Enum):
 
 
 class Feed:
-    """Some subscriptions of one consumer with one schedule. `oldest` is when the first that waits was published."""
+    """Some subscriptions of one consumer with one schedule.
+
+    `oldest` is when the first that waits was published, if one is known to wait.
+    """
 
     __slots__ = (
         "_consumer",
         "_environment",
         "_next_came_in",
         "blocked_size",
+        "blocked_weight",
         "feed_id",
         "oldest",
         "position",
@@ -67,9 +71,9 @@ class Feed:
         self.state = FeedState.LIVE if schedule.is_immediate else FeedState.WAITING
         self.position = environment.routes.tail
         self.until = 0
-        self.oldest = 0.0
-        self.blocked_size = 1
-        self._next_came_in = 0.0
+        self.oldest: float | None = None
+        self.blocked_size = self.blocked_weight = 1
+        self._next_came_in: float | None = None
         self.tick = NOT_SET
 
     @property
@@ -79,7 +83,7 @@ class Feed:
     @property
     def is_open(self) -> bool:
         """Has it handed over all there is, so that subscriptions without a backlog may join?"""
-        return self.state is FeedState.LIVE or (self.state is FeedState.WAITING and not self.oldest)
+        return self.state is FeedState.LIVE or (self.state is FeedState.WAITING and self.oldest is None)
 
     @property
     def wants_to_read(self) -> bool:
@@ -104,7 +108,7 @@ class Feed:
         """A record has become durable."""
         if self.state is FeedState.LIVE:
             if not self._consumer.offer(record, numbers, sequences):
-                self._fall_behind(record)
+                self._fall_behind(record, len(numbers))
         elif not self.schedule.is_immediate:
             self._wait_for(record)
 
@@ -120,10 +124,11 @@ class Feed:
         if self.position >= self.goal:
             self._catch_up()
 
-    def block(self, record: Record) -> None:
-        """Nobody can take this record now."""
+    def block(self, record: Record, n_numbers: int) -> None:
+        """Nobody can take this record, for so many subscriptions, now."""
         self.oldest = record.document.publish_time
         self.blocked_size = size_of(record.document)
+        self.blocked_weight = weight_of(self.blocked_size, n_numbers)
 
     def date(self, came_in: float) -> None:
         """The oldest that waits came in then: when is it due?"""
@@ -137,24 +142,24 @@ class Feed:
         self._environment.timers.cancel(self)
         self._environment.routes.remove(self.feed_id)
 
-    def _fall_behind(self, record: Record) -> None:
+    def _fall_behind(self, record: Record, n_numbers: int) -> None:
         self.state = FeedState.BEHIND
         self.position = record.position - 1
-        self.block(record)
+        self.block(record, n_numbers)
 
     def _wait_for(self, record: Record) -> None:
         """Something for the next digest, or for the one after it."""
         if self.is_open:
             self.position = record.position - 1
             self.date(self._environment.clock())
-        elif self.state is FeedState.BEHIND and not self._next_came_in and record.position > self.until:
+        elif self.state is FeedState.BEHIND and self._next_came_in is None and record.position > self.until:
             self._next_came_in = self._environment.clock()
 
     def _catch_up(self) -> None:
-        self.oldest = 0.0
-        self.blocked_size = 1
+        self.oldest = None
+        self.blocked_size = self.blocked_weight = 1
         self.state = FeedState.LIVE if self.schedule.is_immediate else FeedState.WAITING
-        came_in, self._next_came_in = self._next_came_in, 0.0
-        if came_in:
+        came_in, self._next_came_in = self._next_came_in, None
+        if came_in is not None:
             self.date(came_in)
         self._consumer.feeding.merge()

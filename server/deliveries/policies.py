@@ -51,14 +51,16 @@ class PolicyTable:
 
     def __init__(self) -> None:
         self._distinct: list[Patience] = []
+        self._places: dict[Patience, int] = {}
         self._of_slot: list[int] = []
         self._array: np.ndarray | None = None
 
     def set(self, slot: int, policy: Patience) -> None:
         """The policy of a slot: the next new one, or one that is there."""
-        if policy not in self._distinct:
+        place = self._places.setdefault(policy, len(self._distinct))
+        if place == len(self._distinct):
             self._distinct.append(policy)
-        self._of_slot[slot : slot + 1] = [self._distinct.index(policy)]
+        self._of_slot[slot : slot + 1] = [place]
         self._array = None
 
     def lead(self, slots: np.ndarray) -> tuple[int, Patience]:

@@ -76,7 +76,7 @@ class Pulls:
                     self._environment.timers.set(consumer.pulled[sequence], deadline)
             return
         for lease in consumer.take_pulled(sequences):
-            consumer.failed(lease, "returned by the consumer", 0.0)
+            consumer.redelivery.failed(lease, "returned by the consumer", 0.0)
 
     async def _first(self, stream: Attachment) -> list[Message]:
         """What comes within the time that the stream waits before it would send a heartbeat."""

@@ -24,6 +24,9 @@ from server.deliveries.timers import NOT_SET
 
 __all__ = ["Stream"]
 
+MAX_SLOTS = 10_000
+"""Of one event: as many names as fit well into a message of the wire."""
+
 
 class Stream:
     """What durable and ephemeral attachments have in common. `next()` is for one caller at a time."""
@@ -101,11 +104,12 @@ class Stream:
             return self._take_joined()
         messages = self._take_messages()
         if messages:
+            self._beat_due = False
             return Messages(messages)
         return self._beat() if self._beat_due else None
 
     def _take_joined(self) -> SlotsJoined:
-        joined, self._joined = self._joined, []
+        joined, self._joined = self._joined[:MAX_SLOTS], self._joined[MAX_SLOTS:]
         return SlotsJoined([slot for slot, _ in joined], [name for _, name in joined])
 
     async def _wait(self) -> None:

@@ -41,7 +41,7 @@ class DeadLetterTable:
 
     async def page(self, number: int, after_sequence: int, limit: int) -> Sequence[DeadLetter]:
         """The next letters of a subscription after a sequence."""
-        return await self._store.read(lambda connection: _list(connection, number, after_sequence, limit))
+        return await self._store.read(lambda connection: _page(connection, number, after_sequence, limit))
 
     async def count(self, number: int) -> int:
         sql = "SELECT count(*) FROM dead_letters WHERE number = ?"
@@ -75,7 +75,7 @@ def _to_row(letter: DeadLetter) -> tuple[object, ...]:
     return letter.number, letter.sequence, *document, letter.attempts, letter.time, letter.reason.replace("\0", "�")
 
 
-def _list(connection: Connection, number: int, after_sequence: int, limit: int) -> list[DeadLetter]:
+def _page(connection: Connection, number: int, after_sequence: int, limit: int) -> list[DeadLetter]:
     sql = f"""SELECT {", ".join(COLUMNS)} FROM dead_letters
         WHERE number = ? AND sequence > ? ORDER BY sequence LIMIT ?"""
     rows = connection.execute(sql, (number, after_sequence, limit))

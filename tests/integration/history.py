@@ -34,6 +34,8 @@ class History:
     subscribed_at: dict[str, int] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
     deliveries: dict[str, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
+    _delivered: set[tuple[str, str]] = field(default_factory=set)
+    _undelivered: set[tuple[str, str]] = field(default_factory=set)
     _clock: int = 0
 
     def _tick(self) -> int:
@@ -51,23 +53,30 @@ class History:
 
     def was_accepted(self, document_id: str) -> None:
         self.accepted.add(document_id)
+        self._undelivered |= {
+            (name, document_id)
+            for name in self.filters
+            if self._is_owed(name, document_id) and (name, document_id) not in self._delivered
+        }
 
     def delivered(self, name: str, sequence: int, document_id: str) -> None:
         self.deliveries[name].append((sequence, document_id))
+        self._delivered.add((name, document_id))
+        self._undelivered.discard((name, document_id))
+
+    @property
+    def is_complete(self) -> bool:
+        """Has everything arrived that is owed? Kept up as things happen, so that it may be asked often."""
+        return not self._undelivered
+
+    def _is_owed(self, name: str, document_id: str) -> bool:
+        """Must the subscription get the document, once that is accepted?"""
+        is_later = self.first_sent[document_id] > self.subscribed_at[name]
+        return is_later and wants(self.filters[name], self.documents[document_id])
 
     def owed(self, name: str) -> set[str]:
         """Documents that the subscription must have got."""
-        since = self.subscribed_at[name]
-        return {
-            document_id
-            for document_id in self.accepted
-            if self.first_sent[document_id] > since and wants(self.filters[name], self.documents[document_id])
-        }
-
-    def missing(self) -> dict[str, set[str]]:
-        """What has not arrived yet, of each subscription that waits for something."""
-        waiting = {name: self.owed(name) - {got for _, got in self.deliveries[name]} for name in self.filters}
-        return {name: documents for name, documents in waiting.items() if documents}
+        return {document_id for document_id in self.accepted if self._is_owed(name, document_id)}
 
     def faults(self) -> list[str]:
         """Everything that is wrong, in words."""
@@ -75,7 +84,7 @@ class History:
 
     def _faults_of(self, name: str) -> Iterator[str]:
         got = self.deliveries[name]
-        for document_id in sorted(self.missing().get(name, ())):
+        for document_id in sorted(self.owed(name) - {document_id for _, document_id in got}):
             yield f"{name} never got {document_id}, which was accepted"
         for document_id in sorted({document_id for _, document_id in got}):
             if document_id not in self.documents:

@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-from pathsieve import AsyncClient, Message
+from pathsieve import AsyncClient, Message, Wish
 from pathsieve import Document as ClientDocument
+from pathsieve.errors import AlreadyExists, Unavailable
 from server.documents import Document
 from server.subscriptions import Filter
 from tests.integration.history import History
@@ -74,7 +75,7 @@ class Storm:
                 await self._kill(n_kills)
                 self._stop_publishing.set()
                 await publishing
-                await self.until(lambda: not self.history.missing())
+                await self.until(lambda: self.history.is_complete)
                 for task in consuming:
                     task.cancel()
         assert self.history.faults() == []
@@ -83,7 +84,7 @@ class Storm:
         for name in names:
             chosen = FILTERS[name]
             kind = {"xpath": chosen.expression} if chosen.kind == "xpath" else {"boolean": chosen.expression}
-            await client.subscribe(id=name, **kind)  # type: ignore[arg-type]
+            await _until_there(client, {"id": name, **kind})  # type: ignore[typeddict-item]
             self.history.subscribed(name, chosen)
             self._see("subscribed")
 
@@ -96,7 +97,7 @@ class Storm:
     async def _publish(self, client: AsyncClient) -> None:
         async for result in client.publish_many(self._documents()):
             assert result.error is None, result.error
-            self.history.was_accepted(result.document_id)
+            self.history.was_accepted(result.id)
             self._see("accepted")
 
     async def _documents(self) -> AsyncIterator[ClientDocument]:
@@ -182,3 +183,16 @@ class Storm:
     async def _after(self, what: str, more: int) -> None:
         wanted = self.seen[what] + more
         await self.until(lambda: self.seen[what] >= wanted)
+
+
+async def _until_there(client: AsyncClient, wish: Wish) -> None:
+    """Subscribe; who is cut off tries again, and may find that it was there after all."""
+    while True:
+        try:
+            await client.subscribe(**wish)
+        except Unavailable:
+            continue
+        except AlreadyExists:
+            return
+        else:
+            return

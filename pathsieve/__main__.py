@@ -1,0 +1,5 @@
+"""python -m pathsieve is the command `pathsieve`."""
+
+from pathsieve.cli import main
+
+main()
