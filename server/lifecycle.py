@@ -25,11 +25,11 @@ import xpathfilter
 from pathsieve.v1.delivery_service_pb2_grpc import add_DeliveryServiceServicer_to_server
 from pathsieve.v1.publish_service_pb2_grpc import add_PublishServiceServicer_to_server
 from pathsieve.v1.subscription_service_pb2_grpc import add_SubscriptionServiceServicer_to_server
-from server.addresses import is_loopback
 from server.assembly import Observers, open_broker
 from server.broker import Broker
 from server.broker_settings import broker_settings
-from server.errors import CannotStart, Loading, StoreUnavailable
+from server.errors import Loading, StoreUnavailable
+from server.exposure import check_exposure, guard_of
 from server.http_port import HttpPort, application
 from server.metrics import Metrics
 from server.observation import DeliveryCounts, Observer
@@ -42,9 +42,7 @@ from server.rpc.listener import Listener
 from server.rpc.open_streams import OpenStreams
 from server.rpc.publish_servicer import PublishServicer
 from server.rpc.subscription_servicer import SubscriptionServicer
-from server.security import Guard, OpenGuard
 from server.settings import Settings
-from server.token_file import TokenGuard
 
 __all__ = ["Daemon"]
 
@@ -67,7 +65,7 @@ class Daemon:
         self.version = version("pathsieve")
         self.readiness = Readiness()
         self.metrics = Metrics(self.version)
-        self.guard = _guard(settings)
+        self.guard = guard_of(settings)
         self.attached, self.publishing = OpenStreams(self.guard), OpenStreams(self.guard)
         self.address = self.http_address = ""
         self._counts = DeliveryCounts()
@@ -90,7 +88,7 @@ class Daemon:
 
     async def start(self) -> None:
         """Open the ports and begin to load; `CannotStart` if a port or a file is not to be had."""
-        _check_exposure(self.settings)
+        check_exposure(self.settings)
         listen, limits = self.settings.listen, self.settings.limits
         self._listener = Listener(self._gate, limits, self._services())
         self.address = await self._listener.start(listen.host, listen.port, self.settings.security)
@@ -239,22 +237,3 @@ def _warm_up() -> None:
     xpathfilter.warm_up()
     boolmatch.warm_up()
     packed.warm_up()
-
-
-def _guard(settings: Settings) -> Guard:
-    tokens = settings.security.tokens
-    return OpenGuard() if tokens is None else TokenGuard(tokens)
-
-
-def _check_exposure(settings: Settings) -> None:
-    """Without tokens and certificates of clients, whoever can reach the port may do everything."""
-    security, host = settings.security, settings.listen.host
-    if is_loopback(host):
-        return
-    if security.tokens is None and security.client_ca is None and not security.insecure_public:
-        raise CannotStart(
-            f"listen.host is {host}, and anybody who can reach it could do everything: set security.tokens or "
-            "security.client_ca, or say security.insecure_public = true if that is what you want"
-        )
-    if security.certificate is None:
-        LOG.warning("tokens and documents travel to %s unencrypted: security.certificate is not set", host)
