@@ -36,8 +36,15 @@ def _store_url(settings: Settings) -> str:
     """The URL; the folder of a file is made, so that the first start needs no preparation."""
     url = settings.store.url.get_secret_value()
     if "://" not in url:
-        Path(url).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(Path(url).parent)
     return url
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotStart(f"the folder {folder} of the store cannot be made: {error.strerror}") from error
 
 
 def _publishing(settings: Settings) -> PublishingSettings:

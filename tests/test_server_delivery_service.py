@@ -7,7 +7,6 @@ from typing import Any
 
 import grpc
 import pytest
-from servers import Stubs, document, running, settings_in, stubs_of
 
 from pathsieve.v1 import delivery_service_pb2 as wire
 from pathsieve.v1.publish_service_pb2 import PublishRequest
@@ -17,6 +16,7 @@ from pathsieve.v1.subscription_service_pb2 import (
     GetSubscriptionRequest,
 )
 from server.daemon import Daemon
+from tests.servers import Stubs, document, running, settings_in, stubs_of
 
 NAME = "subscriptions/a"
 PLENTY = wire.Credit(messages=100, bytes=1 << 20)

@@ -10,7 +10,6 @@ import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from servers import Stubs, details_of, document, running, settings_in, stubs_of
 
 from pathsieve.v1 import delivery_service_pb2 as delivery
 from pathsieve.v1.publish_service_pb2 import PublishRequest, PublishStreamRequest
@@ -18,6 +17,7 @@ from pathsieve.v1.subscription_service_pb2 import CreateSubscriptionRequest, Lis
 from server.daemon import Daemon
 from server.errors import CannotStart, StoreError
 from server.readiness import Phase, Progress
+from tests.servers import Stubs, details_of, document, running, settings_in, stubs_of
 
 SERVICES = ["", *(f"pathsieve.v1.{name}Service" for name in ("Subscription", "Publish", "Delivery"))]
 SERVING = health_pb2.HealthCheckResponse.SERVING

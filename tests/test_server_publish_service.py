@@ -6,11 +6,11 @@ from typing import Any
 
 import grpc
 import pytest
-from servers import Stubs, details_of, document, ended, running, settings_in, stubs_of
 
 from pathsieve.v1 import publish_service_pb2 as wire
 from pathsieve.v1.subscription_service_pb2 import CreateSubscriptionRequest
 from server.daemon import Daemon
+from tests.servers import Stubs, details_of, document, ended, running, settings_in, stubs_of
 
 
 @pytest.fixture

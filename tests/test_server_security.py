@@ -9,9 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
-from certificates import Authority
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from servers import Stubs, details_of, document, ended, running, settings_in, stubs_of
 
 from pathsieve.v1 import delivery_service_pb2 as delivery
 from pathsieve.v1.publish_service_pb2 import PublishRequest
@@ -22,6 +20,8 @@ from pathsieve.v1.subscription_service_pb2 import (
 )
 from server.daemon import Daemon
 from server.errors import CannotStart
+from tests.certificates import Authority
+from tests.servers import Stubs, details_of, document, ended, running, settings_in, stubs_of
 
 Code = grpc.StatusCode
 TOKENS = {

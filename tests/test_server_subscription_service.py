@@ -5,10 +5,10 @@ from pathlib import Path
 
 import grpc
 import pytest
-from servers import Stubs, document, running, settings_in, stubs_of
 
 from pathsieve.v1 import subscription_service_pb2 as wire
 from pathsieve.v1.subscription_pb2 import Subscription
+from tests.servers import Stubs, document, running, settings_in, stubs_of
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from typing import Any
 
 import grpc
 import pytest
-from servers import Stubs, details_of, document, ended, running, settings_in, stubs_of
 
 from pathsieve.v1 import delivery_service_pb2 as delivery
 from pathsieve.v1 import publish_service_pb2 as publish
 from pathsieve.v1 import subscription_service_pb2 as subscriptions
 from pathsieve.v1.subscription_pb2 import Subscription
+from tests.servers import Stubs, details_of, document, ended, running, settings_in, stubs_of
 
 Code = grpc.StatusCode
 

@@ -35,6 +35,8 @@ SERVICES = tuple(
 FAREWELL = 1.0
 """Seconds for the last bytes of calls that are done, and for those who only watch."""
 
+MOST_PENDING = 50_000
+
 Adding = Callable[[grpc.aio.Server], None]
 
 
@@ -81,6 +83,9 @@ def _options(limits: Limits) -> list[tuple[str, Any]]:
         ("grpc.max_receive_message_length", limits.max_message_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", 0),  # a second server on the same port is refused, and does not take half of the calls
+        # gRPC cancels calls at random when more than 1,000 wait to be taken up, as when all consumers come back.
+        ("grpc.server.max_pending_requests", MOST_PENDING),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * MOST_PENDING),
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.keepalive_permit_without_calls", 1),

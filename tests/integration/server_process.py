@@ -3,10 +3,10 @@
 import asyncio
 import json
 import os
-import signal
 import socket
 import sys
 from pathlib import Path
+from signal import SIGKILL, SIGTERM, Signals
 from types import TracebackType
 
 __all__ = ["ServerProcess", "free_port"]
@@ -75,21 +75,21 @@ class ServerProcess:
 
     async def kill(self) -> None:
         """SIGKILL: nothing can be put in order."""
-        await self._end(signal.SIGKILL)
+        await self._end(SIGKILL)
 
     async def stop(self) -> int:
         """SIGTERM: the server drains; its exit code."""
-        return await self._end(signal.SIGTERM)
+        return await self._end(SIGTERM)
 
     def terminate(self) -> None:
         """Ask it to stop, and do not wait."""
-        self.send(signal.SIGTERM)
+        self.signal(SIGTERM)
 
-    def send(self, number: signal.Signals) -> None:
+    def signal(self, number: Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
 
-    async def _end(self, number: signal.Signals) -> int:
+    async def _end(self, number: Signals) -> int:
         assert self._process is not None
         if self._process.returncode is None:
             self._process.send_signal(number)
