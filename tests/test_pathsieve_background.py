@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pathsieve.background import Background, background
+from pathsieve.background import background
 
 
 async def _thread_name() -> str:
@@ -43,8 +43,7 @@ REPORTS = {
 def test_failures_are_told_but_for_one(
     error: Exception, handle: object, is_told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    loop = Background().loop
+    loop = background().loop
     with caplog.at_level(logging.ERROR, "asyncio"):
         loop.call_exception_handler({"message": "a callback failed", "exception": error, "handle": handle})
     assert bool(caplog.records) == is_told
-    loop.call_soon_threadsafe(loop.stop)
