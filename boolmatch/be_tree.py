@@ -155,8 +155,8 @@ def find_by_be_tree(filing, filed, work, flat):
 def _propose_bucket(filing, filed, work, flat, lacking, node, n_candidates):
     work.counts[N_LOOKED_AT] += node.n_entries
     for i in range(node.entries, node.entries + node.n_entries):
-        if filing.signatures[i] & lacking == 0:
-            n_candidates = propose(filed, work, flat, n_candidates, filing.entries[i], 0)
+        may_hold = filing.signatures[i] & lacking == 0
+        n_candidates = propose(filed, work, flat, n_candidates, filing.entries[i], may_hold, 0)
     return n_candidates
 
 

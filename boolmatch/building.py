@@ -12,6 +12,7 @@ from boolmatch.algorithms import Algorithm
 from boolmatch.batches import Batch
 from boolmatch.conjunctions import Conjunctions
 from boolmatch.matching import Filed
+from boolmatch.packed import no_words, pack
 from boolmatch.rows import PredicateRows, concatenate_rows, offsets
 from boolmatch.segment import Segment
 from boolmatch.selectivity import new_profile, scores, sort_predicates
@@ -62,7 +63,8 @@ def build_segment(batch: Batch, algorithm: Algorithm) -> Segment:
         number = place[number] if len(place) else number
     breathe()
     ids, targets = _targets(batch, number, len(first))
-    filed = Filed(ids, spaces, table, targets, _table(leaves, ranges, rows))
+    packed = no_words() if algorithm.as_written else pack(table, targets.targets, profile.n_codes)
+    filed = Filed(ids, spaces, table, targets, _table(leaves, ranges, rows), packed)
     return Segment(algorithm, filed, algorithm.build(table, profile))
 
 

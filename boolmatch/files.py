@@ -18,7 +18,7 @@ from sievecore.storage import load_arrays, save_arrays
 __all__ = ["load_segment", "save_segment"]
 
 FILE_KIND = "boolmatch.index"
-FILE_VERSION = 1
+FILE_VERSION = 2
 
 
 def save_segment(

@@ -357,6 +357,6 @@ def _propose_node(filing, filed, work, flat, lacking, node, n_waiting):
     first, end = filing.nodes[node].entry_start, filing.nodes[node + 1].entry_start
     work.counts[N_LOOKED_AT] += end - first
     for i in range(np.uint32(first), np.uint32(end)):
-        if filing.signatures[i] & lacking == 0:
-            n_waiting = propose(filed, work, flat, n_waiting, filing.entries[i], 0)
+        may_hold = filing.signatures[i] & lacking == 0
+        n_waiting = propose(filed, work, flat, n_waiting, filing.entries[i], may_hold, 0)
     return n_waiting

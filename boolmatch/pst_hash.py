@@ -86,6 +86,7 @@ class PstHashFiling(NamedTuple):
     n_conjunctions: np.ndarray
 
     tree_start: np.ndarray
+    leaf_bits: np.ndarray
     node_start: np.ndarray
     entries: np.ndarray
     signatures: np.ndarray

@@ -1,7 +1,7 @@
 """The events of one call on one layer, worked off by several threads.
 
     thread 1   take the next few events ─▶ kernel ─▶ ids in memory of its own ─▶ results[event] = ids[start:end]
-    thread 2   …                                     no room? twice the memory, and on with the same event
+    thread 2   …                                     no room? hand out what there is, and on with the same event
 
 What is taken next, and by which kernel, is for subclasses to say.
 """
@@ -19,7 +19,6 @@ from sievecore.snapshots import Layer
 
 __all__ = ["N_DONE", "Run", "largest_event"]
 
-FIRST_ROOM = 1 << 12
 N_DONE = 0  # the cell of `progress` that counts the events done since the last call of the kernel
 
 
@@ -56,12 +55,12 @@ class Run(ABC):
         memory = self.memory(work)
         ends = np.zeros(self.flat.n_events, np.int64)
         events = np.zeros(self.flat.n_events, np.int64)
-        ids = np.empty(FIRST_ROOM, np.int64)
         progress = np.zeros(8, np.int64)
-        while self.match(work, memory, progress, events, ends, ids):
-            self._keep(events, ends, ids, int(progress[N_DONE]))
-            ids = np.empty(2 * len(ids), np.int64)
-        self._keep(events, ends, ids, int(progress[N_DONE]))
+        while self.match(work, memory, progress, events, ends, work.ids):
+            self._keep(events, ends, work.ids, int(progress[N_DONE]))
+            if progress[N_DONE] == 0:
+                work = work._replace(ids=np.empty(2 * len(work.ids), np.int64))
+        self._keep(events, ends, work.ids, int(progress[N_DONE]))
         self.counts += work.counts
         work.counts[:] = 0
         scratches.give_back(work)

@@ -54,3 +54,22 @@ def test_a_wide_access_predicate_has_few_entries() -> None:
     texts = [f"a BETWEEN {i} AND {i + 5000}" for i in range(5000)]
     filing = filled("pst-bloom", texts)._overlay.snapshot.layers[0].segment.filing
     assert len(filing.entries) <= 5000 * 2 * 15
+
+
+def test_an_attribute_that_few_are_filed_under_has_one_leaf() -> None:
+    texts = [f"a BETWEEN {i} AND {i + 5}" for i in range(60)] + [f"b = {i}" for i in range(300)]
+    filing = filled("pst-bloom", texts)._overlay.snapshot.layers[0].segment.filing
+    # a has one leaf of all its cells; the 606 of b go by 8 to a leaf, so that it has 4 conjunctions.
+    assert np.diff(filing.tree_start).tolist() == [2, 2 * 76]
+    assert len(filing.entries) == len(texts)
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 200, 1000])
+def test_leaves_of_any_width_find_what_the_scan_finds(n: int) -> None:
+    source = random.Random(n)
+    texts = [f"a BETWEEN {low} AND {low + source.randrange(3000)}" for low in source.sample(range(9000), n)]
+    texts += [f"a IN ({source.randrange(9000)}, {source.randrange(9000)}) AND b > {i}" for i in range(n)]
+    happening = [{"a": source.randrange(12000), "b": source.randrange(n)} for _ in range(200)]
+    happening += [{"a": [source.randrange(12000) for _ in range(3)], "b": n} for _ in range(20)]
+    found, expected = (filled(name, texts).match_many(happening) for name in ("pst-bloom", "scan"))
+    assert all(map(np.array_equal, found, expected))

@@ -66,7 +66,7 @@ def test_the_example_of_the_readme_runs_and_prints_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL)
+    _, example = re.findall(r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
     first, *others = capsys.readouterr().out.splitlines()
     promised = re.search(r"print\(index\.match\(document\)\) +# (\[[^]]*\])", example)
