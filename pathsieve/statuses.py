@@ -13,7 +13,6 @@ from google.rpc import error_details_pb2, status_pb2
 from pathsieve.errors import (
     AlreadyAttached,
     AlreadyExists,
-    Cancelled,
     DeadlineExceeded,
     DocumentRefused,
     EtagMismatch,
@@ -70,7 +69,7 @@ BY_STATUS: dict[grpc.StatusCode, type[PathSieveError]] = {
     grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
     grpc.StatusCode.UNAVAILABLE: Unavailable,
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
-    grpc.StatusCode.CANCELLED: Cancelled,
+    grpc.StatusCode.CANCELLED: Unavailable,  # by the server, as it went away: what we cancel ourselves is not told so
     grpc.StatusCode.UNIMPLEMENTED: Unsupported,
 }
 BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
