@@ -20,8 +20,6 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import Any
 
-import boolmatch
-import xpathfilter
 from pathsieve.v1.delivery_service_pb2_grpc import add_DeliveryServiceServicer_to_server
 from pathsieve.v1.publish_service_pb2_grpc import add_PublishServiceServicer_to_server
 from pathsieve.v1.subscription_service_pb2_grpc import add_SubscriptionServiceServicer_to_server
@@ -35,7 +33,6 @@ from server.metrics import Metrics
 from server.observation import DeliveryCounts, Observer
 from server.rates import Rates
 from server.readiness import Phase, Progress, Readiness
-from server.rpc import packed
 from server.rpc.delivery_servicer import DeliveryServicer
 from server.rpc.gate import Gate
 from server.rpc.listener import Listener
@@ -43,6 +40,7 @@ from server.rpc.open_streams import OpenStreams
 from server.rpc.publish_servicer import PublishServicer
 from server.rpc.subscription_servicer import SubscriptionServicer
 from server.settings import Settings
+from server.warmup import warm_up
 
 __all__ = ["Daemon"]
 
@@ -187,7 +185,7 @@ class Daemon:
             counters=self._counts.counters(),
         )
         self.readiness.advance(Progress("kernels"))
-        await asyncio.to_thread(_warm_up)
+        await asyncio.to_thread(warm_up)
         self._broker = await open_broker(broker_settings(self.settings), observers)
         await self._broker.load(self._advance)
         self._observer.broker = self._broker
@@ -230,10 +228,3 @@ class Daemon:
     def _remove_ready_file(self) -> None:
         if self.settings.listen.ready_file is not None:
             self.settings.listen.ready_file.unlink(missing_ok=True)
-
-
-def _warm_up() -> None:
-    """Have the kernels compiled before the first document, not by it."""
-    xpathfilter.warm_up()
-    boolmatch.warm_up()
-    packed.warm_up()
