@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from boolmatch.directories import bucket_bounds
 from boolmatch.flat_events import BOOLEAN, NUMBER, STRING
 from boolmatch.spaces import FALSE_CODE, OTHER_CODE, Spaces, find_attribute, number_code, text_code
+from sievecore.bits import prefetch
 from sievecore.jit import kernel
 from sievecore.tables import columns
 
@@ -64,11 +66,28 @@ def with_room(event: CodedEvent, n_pairs: int) -> CodedEvent:
 
 @kernel
 def load_event(spaces, flat, number, event):
-    """Look up the values of an event."""
+    """Look up the values of an event: where the attributes are, where their numbers are, what their codes are.
+
+    In three rounds, so that the memory of one comes while others are looked up: with all in one, an event took 29.6
+    instead of 24.4 us, sparse, and 23.6 instead of 21.7, ads.
+    """
     first = flat.start[number]
     event.state[N_PRESENT], event.state[FIRST_PAIR], event.state[IS_PLAIN] = 0, first, 1
     for i in range(first, flat.start[number + 1]):
         attribute = find_attribute(spaces, flat.pairs[i].attribute)
+        event.codes[i - first].low = attribute
+        prefetch(spaces.number_directories, np.int64(attribute))
+        prefetch(spaces.number_start, np.int64(attribute))
+        prefetch(event.values, np.int64(attribute))
+    for i in range(first, flat.start[number + 1]):
+        attribute = event.codes[i - first].low
+        if attribute >= 0 and flat.pairs[i].kind == NUMBER:
+            low, _ = bucket_bounds(
+                spaces.number_directories, spaces.number_buckets, spaces.number_start, attribute, flat.pairs[i].low
+            )
+            prefetch(spaces.numbers, low)
+    for i in range(first, flat.start[number + 1]):
+        attribute = event.codes[i - first].low
         if attribute >= 0:
             low, high = _pair_codes(spaces, attribute, flat, flat.pairs[i])
             event.codes[i - first].low, event.codes[i - first].high = low, high
