@@ -22,7 +22,7 @@ from pathsieve import AsyncAttachment, AsyncClient, Message
 
 __all__ = ["Flow", "in_turns"]
 
-WINDOW = 256
+WINDOW = 128
 
 Answer = Callable[[Message], np.ndarray]
 """The places of the expressions that a message is for."""
@@ -54,11 +54,11 @@ class Flow:
     async def latencies(self, n: int, interval: float) -> np.ndarray:
         """The seconds from when each of `n` documents was due, one every `interval`, to its message."""
         due = perf_counter() + interval * np.arange(1, n + 1)
-        reading = asyncio.create_task(self._arrivals(n))
-        async for result in self._client.publish_many(self._paced(due)):
-            assert result.error is None, result.error
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(self._arrivals(n))
+            tasks.create_task(self._publish(self._paced(due)))
         wanted = [len(answer) > 0 for _, answer in self._work(n)]
-        return np.array(await reading) - due[wanted]
+        return np.array(reading.result()) - due[wanted]
 
     def _work(self, n: int) -> Iterator[tuple[bytes, np.ndarray]]:
         """`n` documents, and who wants them."""
@@ -70,10 +70,14 @@ class Flow:
 
     async def _run(self, n: int) -> list[Message]:
         room = asyncio.Semaphore(WINDOW)
-        reading = asyncio.create_task(self._read(n, room))
-        async for result in self._client.publish_many(self._in_window(n, room)):
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(self._read(n, room))
+            tasks.create_task(self._publish(self._in_window(n, room)))
+        return reading.result()
+
+    async def _publish(self, documents: AsyncIterator[bytes]) -> None:
+        async for result in self._client.publish_many(documents):
             assert result.error is None, result.error
-        return await reading
 
     async def _in_window(self, n: int, room: asyncio.Semaphore) -> AsyncIterator[bytes]:
         for document, answer in self._work(n):

@@ -7,7 +7,6 @@ server B    no streams ───────────────────
 
 import asyncio
 from contextlib import AsyncExitStack
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -36,12 +35,12 @@ async def _idle(bench: ServerWorkbench) -> list[Row]:
         for one in (client, other):
             await _subscribe(one, n)
         await _median_calls([client, other], bench.sizes.n_calls)
-        before = resident_bytes(busy.pid)
+        before = busy.resident_bytes
         streams = [client.attach(f"s{place}", credit=1) for place in range(n)]
         for stream in streams:
             await stack.enter_async_context(stream)
         await _median_calls([client], 1)
-        bytes_each = (resident_bytes(busy.pid) - before) / n
+        bytes_each = (busy.resident_bytes - before) / n
         beside, without = await _median_calls([client, other], bench.sizes.n_calls)
         await client.publish("<news/>")
         places = [int((await anext(stream)).subscription.removeprefix("subscriptions/s")) for stream in streams]
@@ -69,9 +68,3 @@ async def _median_calls(clients: list[AsyncClient], n_calls: int) -> list[float]
                 await client.get("s0")
                 own.append(perf_counter() - start)
     return [float(np.median(own)) for own in times]
-
-
-def resident_bytes(pid: int) -> int:
-    """The memory that a process has resident now."""
-    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return int(fields["VmRSS"].split()[0]) * 1024

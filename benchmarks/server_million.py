@@ -73,4 +73,4 @@ async def _create(bench: ServerWorkbench, client: AsyncClient) -> np.ndarray:
 
 async def _matches(bench: ServerWorkbench, client: AsyncClient) -> np.ndarray:
     """How many subscriptions want each document."""
-    return np.array([result.matches async for result in client.publish_many(bench.workload().documents)])
+    return np.array([result.matches async for result in client.publish_many(bench.documents)])

@@ -50,6 +50,7 @@ class ServerWorkbench:
         self.checks = Checks()
         self._benches = {shape: Workbench(sizes, shape) for shape in (USUAL, SELECTIVE)}
         self._workloads: dict[QueryShape, Workload] = {}
+        self.documents = self._benches[USUAL].documents
 
     def workload(self, shape: QueryShape = USUAL) -> Workload:
         """As many expressions as the middle size has."""
