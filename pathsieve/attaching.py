@@ -64,7 +64,6 @@ class AsyncAttachment:
         start.heartbeat.CopyFrom(to_duration(HEARTBEAT))
         self._names = names
         self._inbox = Inbox(start.credit.messages, start.credit.bytes, auto_ack)
-        self._error: BaseException | None = None
         self._stream: AttachStream | None = None
         self._is_attached = self._is_leaving = False
         self._next_turn = 0.0
@@ -131,8 +130,8 @@ class AsyncAttachment:
         await asyncio.wait([self._running])
 
     async def _next_news(self) -> None:
-        if self._error:
-            raise self._error
+        if self._running.done() and not self._running.cancelled():
+            self._running.result()
         if self._is_leaving or self._running.done():
             raise Cancelled("the attachment is closed")
         self._news.clear()
@@ -192,9 +191,9 @@ class AsyncAttachment:
 
     def _ended(self, running: asyncio.Task[None]) -> None:
         self._open_ones.discard(self)
-        if not running.cancelled():
-            self._error = running.exception()
         self._news.set()
+        if not running.cancelled():
+            running.exception()  # looked at here, told by whoever iterates
 
 
 def _farewell(goodbye: Goodbye, address: str) -> PathSieveError:

@@ -5,6 +5,7 @@ All clients without `async` share it: gRPC wakes every loop of a process for eac
 
 import asyncio
 import functools
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -36,9 +37,13 @@ class Background:
             raise
 
 
-@functools.cache
 def background() -> Background:
-    """The one of this process, started when it is first needed."""
+    """The one of this process, started when it is first needed. A forked process needs another: threads stay behind."""
+    return _background_of(os.getpid())
+
+
+@functools.cache
+def _background_of(process_id: int) -> Background:
     return Background()
 
 

@@ -18,7 +18,7 @@ import grpc
 
 from pathsieve.endpoints import Endpoint, Endpoints
 from pathsieve.errors import PathSieveError, Unavailable
-from pathsieve.statuses import error_of_call, is_passing
+from pathsieve.statuses import error_of_call, is_passing, is_unexplained
 
 __all__ = ["Caller", "Pauses"]
 
@@ -27,6 +27,8 @@ Response = TypeVar("Response")
 
 SHORTEST, LONGEST = 0.1, 5.0
 """Seconds of the first pause, and of the last ones."""
+
+LEAST = 2.0
 
 
 class Pauses:
@@ -46,10 +48,15 @@ class Pauses:
         now = time.monotonic()
         self._since = self._since or now
         seconds = max(self._next * random.uniform(0.5, 1.0), getattr(error, "retry_after", None) or 0.0)
-        if self.patience is not None and now + seconds > self._since + self.patience:
+        if self.patience is not None and now + seconds > self._since + max(self.patience, _least(error)):
             raise error from None
         self._next = min(self._next * 2, LONGEST)
         await asyncio.sleep(seconds)
+
+
+def _least(error: PathSieveError) -> float:
+    """How long to go on in any case: what has no explanation is tried again, for the sake of one."""
+    return LEAST if is_unexplained(error) else 0.0
 
 
 class Caller:

@@ -148,7 +148,8 @@ class Client:
         self, query: str, batch: int, documents: Iterable[AnyDocument], *, partition: int = 0, attempt: int = 0
     ) -> Staged:
         """Hand in a part of a batch: what one attempt at one partition has to publish. `commit` publishes it."""
-        return self._run(self._core.stage(query, batch, documents, partition=partition, attempt=attempt))
+        given = list(documents)  # here, and not on the loop that other calls need
+        return self._run(self._core.stage(query, batch, given, partition=partition, attempt=attempt))
 
     def commit(self, query: str, batch: int, parts: Iterable[tuple[int, int]]) -> Committed:
         """Publish the staged parts of a batch, given as (partition, attempt), once: again, it has no effect."""

@@ -8,14 +8,14 @@ The stream is not repeated when it breaks: which of the last ones were created i
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 import grpc
 
 from pathsieve.endpoints import Endpoint
 from pathsieve.errors import InvalidExpression
 from pathsieve.results import Imported
-from pathsieve.statuses import error_of_call, error_of_problem
+from pathsieve.statuses import error_of_call, error_of_problem, is_unexplained
 from pathsieve.v1.subscription_service_pb2 import (
     ImportItem,
     ImportResult,
@@ -48,7 +48,9 @@ def batches_of(wishes: Iterable[Wish]) -> Iterator[list[ImportItem]]:
 class ImportStream:
     """`send` batches, `finish`, and take `results` until there are none."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, ask: Callable[[], Awaitable[object]]) -> None:
+        """`ask` makes a harmless call, which is refused for the same reason if the stream was."""
+        self._ask = ask
         self._address = endpoint.address
         self._call: grpc.aio.StreamStreamCall[ImportSubscriptionsRequest, ImportSubscriptionsResponse]
         self._call = endpoint.subscriptions.ImportSubscriptions(metadata=endpoint.metadata)
@@ -95,6 +97,8 @@ class ImportStream:
             await self._reading
         except grpc.aio.AioRpcError as failed:
             error = error_of_call(failed, self._address)
+            if is_unexplained(error):
+                await self._ask()
             error.facts["unanswered"] = str(self._n_unanswered)
             raise error from None
 

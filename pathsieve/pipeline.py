@@ -130,9 +130,9 @@ class Pipeline:
     async def _stream(self) -> PathSieveError | None:
         """One stream, to its end; a passing error, if that ended it."""
         endpoint = self._caller.endpoints.current
-        stream = PublishStream(endpoint, self._queue, self._send_news, lambda: self._is_finished)
+        stream = PublishStream(endpoint, self._queue, self._send_news, lambda: self._is_finished, self._take_answers)
         try:
-            await stream.run(self._take_answers, self._caller.timeout)
+            await stream.run(self._caller.timeout)
         except grpc.aio.AioRpcError as failed:
             error = error_of_call(failed, endpoint.address)
         except PathSieveError as refused:

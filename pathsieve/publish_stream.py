@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import grpc
 
 from pathsieve.endpoints import Endpoint
-from pathsieve.errors import DocumentRefused, Unavailable
+from pathsieve.errors import DocumentRefused, LimitExceeded, Unavailable
 from pathsieve.results import Published
 from pathsieve.statuses import error_of_problem, is_passing
 from pathsieve.v1 import document_pb2
@@ -45,11 +45,17 @@ class PublishStream:
     """Sends what is in `queue` until `is_finished` and all is answered, the server stops, or the stream breaks."""
 
     def __init__(
-        self, endpoint: Endpoint, queue: deque[Entry], news: asyncio.Event, is_finished: Callable[[], bool]
+        self,
+        endpoint: Endpoint,
+        queue: deque[Entry],
+        news: asyncio.Event,
+        is_finished: Callable[[], bool],
+        on_answers: Callable[[list[Entry]], None],
     ) -> None:
         self._queue = queue
         self._news = news
         self._is_finished = is_finished
+        self._on_answers = on_answers
         self._call: grpc.aio.StreamStreamCall[PublishStreamRequest, PublishStreamResponse]
         self._call = endpoint.publish.PublishStream(metadata=endpoint.metadata)
         self._credit_documents = self._credit_bytes = 0
@@ -58,9 +64,9 @@ class PublishStream:
         self._silence = asyncio.timeout(None)
         self.sent: dict[int, Entry] = {}
 
-    async def run(self, on_answers: Callable[[list[Entry]], None], timeout: float) -> None:
+    async def run(self, timeout: float) -> None:
         """Send and read; `on_answers` gets what is answered. No answer for `timeout` seconds breaks the stream."""
-        reading = asyncio.create_task(self._read(on_answers, timeout))
+        reading = asyncio.create_task(self._read(timeout))
         sending = asyncio.create_task(self._send(timeout))
         try:
             async with self._silence:
@@ -77,29 +83,29 @@ class PublishStream:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    async def _read(self, on_answers: Callable[[list[Entry]], None], timeout: float) -> None:
+    async def _read(self, timeout: float) -> None:
         async for response in self._call:
             self._credit_documents += response.credit_documents
             self._credit_bytes += response.credit_bytes
             self._is_draining |= response.draining
-            self._take_answers(response.results, on_answers)
+            self._take_answers(response.results)
             self._watch(timeout)
             self._news.set()
             if self._is_draining and not self.sent:
                 return
 
-    def _take_answers(self, results: Iterable[PublishResult], on_answers: Callable[[list[Entry]], None]) -> None:
+    def _take_answers(self, results: Iterable[PublishResult]) -> None:
         """Answered are those that were taken or refused. One that could not be taken now breaks the stream."""
         answered: list[Entry] = []
         for result in results:
             published = _published(result)
             if published.error and is_passing(published.error):
-                on_answers(answered)
+                self._on_answers(answered)
                 raise published.error
             entry = self.sent.pop(result.index)
             entry.result = published if published.id else replace(published, id=entry.message.id)
             answered.append(entry)
-        on_answers(answered)
+        self._on_answers(answered)
 
     def _watch(self, timeout: float) -> None:
         """Answers are expected in time while some are missing, and the end of the stream when all is done."""
@@ -111,24 +117,35 @@ class PublishStream:
 
     async def _send(self, timeout: float) -> None:
         while not (self._is_finished() and not self._queue and not self.sent):
-            if not self._may_send():
+            if self._may_send():
+                await self._send_batch(timeout)
+            elif not self._refuse_too_large():
                 self._news.clear()
                 await self._news.wait()
-                continue
-            if self.sent and len(self._queue) < BATCH_DOCUMENTS:
-                await asyncio.sleep(LINGER)
-            batch = self._cut()
-            self._watch(timeout)
-            await self._write(PublishStreamRequest(documents=[entry.message for entry in batch]))
         await self._call.done_writing()
 
-    async def _write(self, request: PublishStreamRequest) -> None:
+    async def _send_batch(self, timeout: float) -> None:
         """Send; a stream that has ended is told by `_read`, with the reason."""
+        if self.sent and len(self._queue) < BATCH_DOCUMENTS:
+            await asyncio.sleep(LINGER)
+        request = PublishStreamRequest(documents=[entry.message for entry in self._cut()])
+        self._watch(timeout)
         with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
             await self._call.write(request)
 
     def _may_send(self) -> bool:
         return bool(self._queue) and not self._is_draining and self._fits(self._queue[0], 0, 0)
+
+    def _refuse_too_large(self) -> bool:
+        """With nothing on the way all credit is here: a document that is larger will never fit. Was there one?"""
+        if not self._queue or self.sent or not 0 < self._credit_bytes < self._queue[0].size:
+            return False
+        entry, allowed = self._queue.popleft(), self._credit_bytes
+        facts = {"limit": "credit_bytes", "allowed": str(allowed), "found": str(entry.size)}
+        message = f"a document of {entry.size:,} bytes is more than the server takes at once: {allowed:,}"
+        entry.result = Published(entry.message.id, error=LimitExceeded(message, facts))
+        self._on_answers([entry])
+        return True
 
     def _cut(self) -> list[Entry]:
         """The next batch, from now on sent."""

@@ -13,7 +13,6 @@ from google.rpc import error_details_pb2, status_pb2
 from pathsieve.errors import (
     AlreadyAttached,
     AlreadyExists,
-    Cancelled,
     DeadlineExceeded,
     DocumentRefused,
     EtagMismatch,
@@ -30,10 +29,10 @@ from pathsieve.errors import (
 )
 from pathsieve.v1 import problem_pb2
 
-__all__ = ["error_of_call", "error_of_problem", "is_passing"]
+__all__ = ["error_of_call", "error_of_problem", "is_passing", "is_unexplained"]
 
 BROKEN = ("Internal error from Core", "Stream removed", "Received RST_STREAM")
-"""How gRPC tells that a stream broke while it was being written to, whatever the server had said last."""
+"""How gRPC tells that a stream ended while it was being written to. What the server had said is lost: ask again."""
 
 DETAILS_KEY = "grpc-status-details-bin"
 
@@ -70,7 +69,7 @@ BY_STATUS: dict[grpc.StatusCode, type[PathSieveError]] = {
     grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
     grpc.StatusCode.UNAVAILABLE: Unavailable,
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
-    grpc.StatusCode.CANCELLED: Cancelled,
+    grpc.StatusCode.CANCELLED: Unavailable,  # by the server, as it went away: what we cancel ourselves is not told so
     grpc.StatusCode.UNIMPLEMENTED: Unsupported,
 }
 BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
@@ -83,6 +82,7 @@ def error_of_call(failed: grpc.aio.AioRpcError, address: str = "") -> PathSieveE
     message = failed.details() or failed.code().name
     if message.startswith(BROKEN):
         kind = Unavailable
+        facts["broken"] = message
     if kind is Unavailable and not reason:
         message = f"no answer from {address}: {message}"
         facts["address"] = address
@@ -117,6 +117,11 @@ def error_of_problem(problem: problem_pb2.Problem, refused: type[InvalidRequest]
     if kind is InvalidRequest:
         kind = refused
     return BY_REASON.get(reason.replace("_", ""), kind)(problem.message, facts, reason)
+
+
+def is_unexplained(error: PathSieveError) -> bool:
+    """Whether a stream ended, and gRPC has lost the reason; the next call to the server tells it."""
+    return "broken" in error.facts
 
 
 def is_passing(error: PathSieveError) -> bool:

@@ -97,7 +97,7 @@ class SubscriptionCalls:
                     yield result
 
     async def open_import(self) -> ImportStream:
-        return ImportStream(self._caller.endpoints.current)
+        return ImportStream(self._caller.endpoints.current, lambda: self.page(size=1))
 
 
 def _etag_of(subscription: Named) -> str:

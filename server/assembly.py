@@ -63,7 +63,14 @@ async def open_broker(
     deliveries = Deliveries(
         log, cursors, store.dead_letters, settings.delivery, clock=clock, counters=observers.counters
     )
-    catalog = Catalog(store, deliveries, settings.subscription_limits, settings.extractors, settings.document_limits)
+    catalog = Catalog(
+        store,
+        deliveries,
+        settings.subscription_limits,
+        settings.delivery,
+        settings.extractors,
+        settings.document_limits,
+    )
     publishing = Publishing(
         catalog.filters_of, log, deliveries, store.settled, settings.publishing, clock, observers.on_match
     )

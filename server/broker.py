@@ -11,6 +11,7 @@ Every call names its tenant, and sees nothing of any other.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -173,16 +174,16 @@ class Broker:
     ) -> Attachment:
         """A stream for these subscriptions; "-" stands for all of the tenant, those that are created later too."""
         if "-" in subscription_ids:
-            subscriptions = await self._all(tenant)
-            return await self.deliveries.attach(tenant, subscriptions, mode, consumer, credit, True, heartbeat)
-        subscriptions = [await self.get(tenant, subscription_id) for subscription_id in subscription_ids]
+            everything = partial(self._all, tenant)
+            return await self.deliveries.attach_all(tenant, everything, mode, consumer, credit, heartbeat)
+        subscriptions = await self.catalog.get_many(tenant, subscription_ids)
         return await self.deliveries.attach(tenant, subscriptions, mode, consumer, credit, heartbeat=heartbeat)
 
     async def _all(self, tenant: str) -> Sequence[Subscription]:
-        found: Sequence[Subscription] = []
-        while page := (await self.list(tenant, found[-1].id if found else "", PAGE_SIZE)).subscriptions:
-            found = [*found, *page]
-        return found
+        pages = [(await self.list(tenant, limit=PAGE_SIZE)).subscriptions]
+        while pages[-1]:
+            pages.append((await self.list(tenant, pages[-1][-1].id, PAGE_SIZE)).subscriptions)
+        return [subscription for page in pages for subscription in page]
 
     async def attach_ephemeral(
         self, tenant: str, filters: Sequence[Filter], credit: Credit = NO_CREDIT, heartbeat: float = 0.0

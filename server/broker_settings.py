@@ -79,6 +79,6 @@ def _delivery(settings: Settings) -> DeliverySettings:
 
 def _extractors(settings: Settings, limits: DocumentLimits) -> Extractors:
     try:
-        return Extractors(settings.extractors, limits=limits)
+        return Extractors(settings.extractors, settings.namespaces, limits)
     except InvalidRequest as error:
         raise CannotStart(f"{settings.origin_of(error.field)}: {error}") from error

@@ -18,13 +18,14 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from server.checks import SubscriptionLimits, check_subscription
+from server.deliveries import DeliverySettings
 from server.errors import AlreadyExists, EtagMismatch, LimitExceeded, NotFound, ServerError, StoreUnavailable
 from server.extractors import Extractors
 from server.filter_places import FilterPlaces
 from server.filters import Handle, Refused, TenantFilters
 from server.store import Store
 from server.store.subscriptions import Columns, Page
-from server.subscriptions import N_TOKENS, Filter, Subscription, token_of
+from server.subscriptions import N_TOKENS, PREFIX, Filter, Subscription, Webhook, token_of
 from xpathfilter import DocumentLimits
 
 __all__ = ["Catalog", "Changes", "Created", "Listener", "Progress"]
@@ -54,6 +55,7 @@ class Catalog:
         store: Store,
         listener: Listener,
         limits: SubscriptionLimits | None = None,
+        delivery: DeliverySettings | None = None,
         extractors: Extractors | None = None,
         document_limits: DocumentLimits | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class Catalog:
         self._table = store.subscriptions
         self._reconciling: set[asyncio.Task[None]] = set()
         self._listener = listener
+        self._delivery = delivery or DeliverySettings()
         self._extractors = extractors
         self._document_limits = document_limits
         self._counts: Counter[str] = Counter()
@@ -108,7 +111,7 @@ class Catalog:
 
     def _checked(self, subscription: Subscription) -> Created:
         try:
-            check_subscription(subscription, self.limits)
+            check_subscription(subscription, self.limits, self._delivery)
         except ServerError as error:
             return error
         return subscription
@@ -153,6 +156,14 @@ class Catalog:
     async def get(self, tenant: str, subscription_id: str) -> Subscription:
         return await self._table.get(tenant, subscription_id)
 
+    async def get_many(self, tenant: str, subscription_ids: Sequence[str]) -> Sequence[Subscription]:
+        """Those with these ids, in their order; `NotFound` of the first that is not there."""
+        found = await self._table.by_ids(tenant, subscription_ids)
+        missing = next((one for one in subscription_ids if one not in found), None)
+        if missing is not None:
+            raise NotFound(PREFIX + missing)
+        return [found[subscription_id] for subscription_id in subscription_ids]
+
     async def page(self, tenant: str, after_id: str, limit: int) -> Page:
         """The next subscriptions after an id, in the order of their ids, and how many there are in all."""
         return await self._table.page(tenant, after_id, limit)
@@ -164,8 +175,8 @@ class Catalog:
     async def _update(self, tenant: str, subscription_id: str, etag: str, changes: Changes) -> Subscription:
         async with self._locks[token_of(tenant, subscription_id)]:
             old = await self._table.get(tenant, subscription_id)
-            new = replace(old, **changes)
-            check_subscription(new, self.limits)
+            new = _changed(old, changes)
+            check_subscription(new, self.limits, self._delivery)
             filters = self.filters_of(tenant)
             handle = await asyncio.to_thread(filters.prepare, new.filter) if new.filter != old.filter else None
             try:
@@ -270,6 +281,14 @@ class Catalog:
             else:
                 logger.error("subscription number %d cannot be compiled any more: %s", number, handle)
         engines.reveal_many([handle for handle, _ in loaded], [number for _, number in loaded])
+
+
+def _changed(old: Subscription, changes: Changes) -> Subscription:
+    """The subscription with its changes. The secret of a webhook is never read back, so an empty one keeps it."""
+    new = replace(old, **changes)
+    if isinstance(new.push, Webhook) and isinstance(old.push, Webhook) and not new.push.secret:
+        return replace(new, push=replace(new.push, secret=old.push.secret))
+    return new
 
 
 def _revision(current: Subscription, etag: str) -> int:

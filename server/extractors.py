@@ -17,7 +17,7 @@ from lxml import etree
 
 from server.documents import AttributeValue
 from server.errors import InvalidRequest
-from xpathfilter import DocumentLimits, XPathSyntaxError
+from xpathfilter import DocumentLimits, NamespaceError, XPathSyntaxError
 from xpathfilter.document import parse_document
 from xpathfilter.expression import Binary, Call, Expression, Filter, Negate, Path, render
 from xpathfilter.parser import parse
@@ -63,6 +63,8 @@ def _compiled(name: str, text: str, namespaces: Mapping[str, str]) -> etree.XPat
         anchored = _anchored(parse(text, namespaces))
     except XPathSyntaxError as error:
         raise InvalidRequest(f"extractors.{name}", str(error), column=error.column) from error
+    except NamespaceError as error:
+        raise InvalidRequest(f"namespaces.{error.prefix}", error.reason) from error
     return etree.XPath(render(anchored), namespaces=dict(namespaces), regexp=False, smart_strings=False)
 
 

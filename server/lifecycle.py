@@ -20,16 +20,14 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import Any
 
-import boolmatch
-import xpathfilter
 from pathsieve.v1.delivery_service_pb2_grpc import add_DeliveryServiceServicer_to_server
 from pathsieve.v1.publish_service_pb2_grpc import add_PublishServiceServicer_to_server
 from pathsieve.v1.subscription_service_pb2_grpc import add_SubscriptionServiceServicer_to_server
-from server.addresses import is_loopback
 from server.assembly import Observers, open_broker
 from server.broker import Broker
 from server.broker_settings import broker_settings
-from server.errors import CannotStart, Loading
+from server.errors import Loading, StoreUnavailable
+from server.exposure import check_exposure, guard_of
 from server.http_port import HttpPort, application
 from server.metrics import Metrics
 from server.observation import DeliveryCounts, Observer
@@ -41,16 +39,15 @@ from server.rpc.listener import Listener
 from server.rpc.open_streams import OpenStreams
 from server.rpc.publish_servicer import PublishServicer
 from server.rpc.subscription_servicer import SubscriptionServicer
-from server.security import Guard, OpenGuard
 from server.settings import Settings
-from server.token_file import TokenGuard
+from server.warmup import warm_up
 
 __all__ = ["Daemon"]
 
 LOG = logging.getLogger("pathsieve.daemon")
 
-LOOK_AROUND = 1.0
-"""Seconds between looks at the token file, at expired tokens and at the backlog."""
+LOOK_AT_TOKENS, LOOK_AT_BACKLOG, TELL_PROGRESS = 1.0, 10.0, 2.0
+"""Seconds between looks, and between lines of the log while it loads."""
 
 
 class Daemon:
@@ -66,7 +63,7 @@ class Daemon:
         self.version = version("pathsieve")
         self.readiness = Readiness()
         self.metrics = Metrics(self.version)
-        self.guard = _guard(settings)
+        self.guard = guard_of(settings)
         self.attached, self.publishing = OpenStreams(self.guard), OpenStreams(self.guard)
         self.address = self.http_address = ""
         self._counts = DeliveryCounts()
@@ -78,6 +75,7 @@ class Daemon:
         self._http: HttpPort | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._started = time.time()
+        self._told = time.monotonic()
         self.readiness.on_progress(on_progress or (lambda progress: None))
 
     def broker(self) -> Broker:
@@ -88,7 +86,7 @@ class Daemon:
 
     async def start(self) -> None:
         """Open the ports and begin to load; `CannotStart` if a port or a file is not to be had."""
-        _check_exposure(self.settings)
+        check_exposure(self.settings)
         listen, limits = self.settings.listen, self.settings.limits
         self._listener = Listener(self._gate, limits, self._services())
         self.address = await self._listener.start(listen.host, listen.port, self.settings.security)
@@ -98,7 +96,8 @@ class Daemon:
             self.http_address = self._http.address
             await self._http.start()
         LOG.info("gRPC on %s", self.address)
-        self._tasks = [asyncio.create_task(self._load()), asyncio.create_task(self._look_around())]
+        looks = self._look_at_tokens(), self._look_at_backlog()
+        self._tasks = [asyncio.create_task(task) for task in (self._load(), *looks)]
 
     async def ready(self) -> None:
         """Return when it serves; what loading has failed with, if it has."""
@@ -156,6 +155,7 @@ class Daemon:
             "phase": self.readiness.phase.value,
             "grpc": self.address,
             "http": self.http_address,
+            "calls": self._gate.n_calls,
             "streams": {"attached": len(self.attached), "publishing": len(self.publishing)},
             "observed": asdict(self.metrics.observe()),
             "engines": self._observer.engines(),
@@ -185,7 +185,7 @@ class Daemon:
             counters=self._counts.counters(),
         )
         self.readiness.advance(Progress("kernels"))
-        await asyncio.to_thread(_warm_up)
+        await asyncio.to_thread(warm_up)
         self._broker = await open_broker(broker_settings(self.settings), observers)
         await self._broker.load(self._advance)
         self._observer.broker = self._broker
@@ -196,16 +196,27 @@ class Daemon:
         LOG.info("ready: %s in %.1f s", self.readiness.progress, time.monotonic() - started)
 
     def _advance(self, n_loaded: int, n_all: int) -> None:
-        self.readiness.advance(Progress("subscriptions", n_loaded, n_all))
+        progress = Progress("subscriptions", n_loaded, n_all)
+        self.readiness.advance(progress)
+        if time.monotonic() - self._told >= TELL_PROGRESS:
+            self._told = time.monotonic()
+            LOG.info("loading: %s", progress)
 
     def _observe_match(self, seconds: float, n_documents: int) -> None:
         self.metrics.match_seconds.observe(seconds / n_documents, n_documents)
 
-    async def _look_around(self) -> None:
+    async def _look_at_tokens(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_AROUND)
+            await asyncio.sleep(LOOK_AT_TOKENS)
             self.reload_tokens()
-            await self._observer.look_at_backlog()
+
+    async def _look_at_backlog(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AT_BACKLOG)
+            try:
+                await self._observer.look_at_backlog()
+            except StoreUnavailable as error:
+                LOG.warning("the age of the backlog is not known: %s", error)
 
     def _write_ready_file(self) -> None:
         path = self.settings.listen.ready_file
@@ -217,28 +228,3 @@ class Daemon:
     def _remove_ready_file(self) -> None:
         if self.settings.listen.ready_file is not None:
             self.settings.listen.ready_file.unlink(missing_ok=True)
-
-
-def _warm_up() -> None:
-    """Have the engines compiled before the first document, not by it."""
-    xpathfilter.warm_up()
-    boolmatch.warm_up()
-
-
-def _guard(settings: Settings) -> Guard:
-    tokens = settings.security.tokens
-    return OpenGuard() if tokens is None else TokenGuard(tokens)
-
-
-def _check_exposure(settings: Settings) -> None:
-    """Without tokens and certificates of clients, whoever can reach the port may do everything."""
-    security, host = settings.security, settings.listen.host
-    if is_loopback(host):
-        return
-    if security.tokens is None and security.client_ca is None and not security.insecure_public:
-        raise CannotStart(
-            f"listen.host is {host}, and anybody who can reach it could do everything: set security.tokens or "
-            "security.client_ca, or say security.insecure_public = true if that is what you want"
-        )
-    if security.certificate is None:
-        LOG.warning("tokens and documents travel to %s unencrypted: security.certificate is not set", host)

@@ -30,6 +30,7 @@ __all__ = ["LogReader"]
 SEGMENTS_AT_ONCE = 32
 DOCUMENTS_AT_ONCE = 64
 MAX_BOOKMARKS = 65_536
+OVERHEAD = 200
 
 
 class Measured(Protocol):
@@ -56,9 +57,9 @@ class Cache(Generic[Value]):
     def put(self, key: Hashable, value: Value) -> None:
         if key not in self._values:
             self._values[key] = value
-            self.n_bytes += value.memory
+            self.n_bytes += value.memory + OVERHEAD
         while self.n_bytes > self.max_bytes and len(self._values) > 1:
-            self.n_bytes -= self._values.popitem(last=False)[1].memory
+            self.n_bytes -= self._values.popitem(last=False)[1].memory + OVERHEAD
 
 
 class LogReader:

@@ -19,6 +19,7 @@ import numpy as np
 
 from server import log_rows
 from server.documents import Document
+from server.errors import StoreError
 from server.log_reader import LogReader
 from server.log_rows import PAGE, Appending, LogState
 from server.log_tail import LogTail, SegmentLimits
@@ -73,6 +74,8 @@ class MatchLog:
         opened = cls(store, log, tail, cache_bytes)
         for numbers, publish_time, n_bytes in rows:
             tail.replay(numbers, publish_time, n_bytes)
+        if tail.position != state.position:
+            raise StoreError(store.place, f"the log ends at {tail.position}, not at {state.position}; restore a backup")
         opened._seal_if_full()
         return opened
 

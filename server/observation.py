@@ -55,18 +55,23 @@ class Observer:
         self._oldest = 0.0
 
     async def look_at_backlog(self) -> None:
-        """Find out when the oldest notification that waits was published."""
+        """Find out when the oldest notification that waits was published: of whom has come least far in the log."""
+        behind = self._behind()
+        self._oldest = 0.0
+        if self.broker is None or not len(behind):
+            return
+        cursors = self.broker.cursors
+        slowest = int(behind[cursors.positions(behind).argmin()])
+        found = await self.broker.log.read(slowest, cursors.floor(slowest) + 1, 1, 1)
+        self._oldest = found[0][1].publish_time if found else 0.0
+
+    def _behind(self) -> np.ndarray:
+        """The numbers of subscriptions that have something waiting."""
         if self.broker is None:
-            return
-        log, cursors = self.broker.log, self.broker.cursors
-        numbers = np.arange(1, len(log.heads))
-        behind = numbers[cursors.has_backlog(numbers)]
-        if not len(behind):
-            self._oldest = 0.0
-            return
-        first = int(cursors.positions(behind).min())
-        records, _ = await log.read_from(behind, first, 1, 1)
-        self._oldest = records[0].document.publish_time if records else 0.0
+            return np.zeros(0, np.int64)
+        heads, floors = self.broker.log.heads, self.broker.cursors.floors
+        n_known = min(len(heads), len(floors))
+        return np.flatnonzero(heads[:n_known] > floors[:n_known])
 
     def observe(self) -> Observation:
         """Everything, as of now."""
@@ -83,7 +88,7 @@ class Observer:
             pushes={"done": counts.pushed, "failed": counts.push_failed},
             subscriptions=self._subscriptions(),
             index_bytes=sum(engine["bytes"] for engines in self.engines().values() for engine in engines.values()),
-            backlog_messages=self.broker.cursors.backlog(np.arange(1, len(self.broker.log.heads))),
+            backlog_messages=self.broker.cursors.backlog(self._behind()),
             backlog_oldest_age=max(0.0, self._clock() - self._oldest) if self._oldest else 0.0,
             attached_streams=self._n_streams(),
             is_ready=True,

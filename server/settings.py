@@ -4,7 +4,8 @@
     port = 7443                   a variable of the environment        a flag
     a file in TOML
 
-`extractors` is a table of attributes and the XPath expressions that find them: price = "number(//price)".
+`extractors` is a table of attributes and the XPath expressions that find them, price = "number(//price)"; `namespaces`
+binds their prefixes to URIs.
 
 A flag wins over the environment, the environment over the file, the file over the default; `origin_of("listen.port")`
 tells which it was. Nothing has to be set. Times are in seconds, sizes in bytes. `server.settings_sources` reads them.
@@ -207,6 +208,7 @@ class Settings(BaseSettings):
     matching: Matching = Matching()
     log: Log = Log()
     extractors: dict[str, str] = {}
+    namespaces: dict[str, str] = {}
     drain_seconds: Seconds = 30.0
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)

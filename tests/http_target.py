@@ -58,11 +58,11 @@ class HttpTarget:
 
 
 @asynccontextmanager
-async def http_target() -> AsyncIterator[HttpTarget]:
-    """A server that runs while the block does."""
+async def http_target(**options: Any) -> AsyncIterator[HttpTarget]:
+    """A server that runs while the block does; `options` are those of uvicorn."""
     target = HttpTarget()
     app = Starlette(routes=[Route("/{path:path}", target.answer, methods=["POST"])])
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off", **options))
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)

@@ -67,6 +67,7 @@ class ScriptedServer(
     said: list[delivery.AttachRequest] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
     n_published: int = 0
+    is_cut: bool = False
 
     async def start(self, port: int = 0, **options: Any) -> str:
         """Serve; the address. Port 0 takes any that is free."""
@@ -90,6 +91,11 @@ class ScriptedServer(
 
     async def stop(self) -> None:
         await self.server.stop(grace=None)
+
+    async def cut(self) -> None:
+        """Break the stream that is attached."""
+        self.is_cut = True
+        self.news.set()
 
     async def check(self, context: Any) -> None:
         """Whatever is wrong with any call."""
@@ -383,6 +389,9 @@ class Session:
                 yield delivery.AttachResponse(goodbye=delivery.Goodbye(reason=self.goodbye))
                 return
             await self.server.news.wait()
+            if self.server.is_cut:
+                self.server.is_cut = False
+                await context.abort(Code.UNAVAILABLE, "the connection broke")
 
     def next_message(self) -> delivery.Message | None:
         if self.start.ephemeral:

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel, Secret
 
 from boolmatch import BooleanIndex, Interval, Point
 from boolmatch.parser import parse
-from server.settings import Settings
 from tests.bool_oracle import matches
 from tests.dump_layout import LAYOUT, MARKED, refreshed, sections
 from tests.oracle import holds, read
@@ -128,29 +126,3 @@ def test_the_boolean_example_runs_and_prints_what_it_says(capsys: pytest.Capture
     printed = capsys.readouterr().out.splitlines()
     assert printed[:2] == re.findall(r"# (\[\d\])", example)
     assert printed[2].startswith("does not match")
-
-
-def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Each setting by its full name, and its default."""
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from settings_of(kind, f"{prefix}{name}.")
-        else:
-            yield prefix + name, field.get_default(call_default_factory=True)
-
-
-def spelled(default: object) -> str:
-    """A default as the table has it."""
-    value = default.get_secret_value() if isinstance(default, Secret) else default
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return f"{value:g}" if value < 100_000 else f"{int(value):_}"
-    return str(value or "")
-
-
-def test_every_setting_is_in_the_table_with_its_default() -> None:
-    rows = re.findall(r"^\| `([a-z_.]+)` \| ([^|]*?) \|", (REPOSITORY / "docs/server.md").read_text(), re.MULTILINE)
-    expected = {name: spelled(default) for name, default in settings_of(Settings)}
-    assert dict(rows) == expected

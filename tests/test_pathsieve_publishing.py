@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pathsieve import AsyncClient, Document
-from pathsieve.errors import DocumentRefused, PathSieveError, Unavailable
+from pathsieve.errors import DocumentRefused, LimitExceeded, PathSieveError, Unavailable
 from tests.faces import FACES, make, run
 from tests.scripted_server import ScriptedServer
 
@@ -70,6 +70,19 @@ def test_no_more_is_sent_than_is_granted(client: Any, server: ScriptedServer, cr
     server.credit = credit
     assert [result.id for result in client.publish_many(numbered(40))] == ids(40)
     assert max(server.batches) <= credit[0]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_document_that_never_fits_is_refused(client: Any, server: ScriptedServer, place: int) -> None:
+    server.credit = (1000, 100)
+    documents = [Document("<a/>", id="a"), Document("<b/>", id="b")]
+    documents.insert(place, Document(f"<c>{'c' * 500}</c>", id="large"))
+    results = list(client.publish_many(documents))
+    assert [result.id for result in results] == [document.id for document in documents]
+    error = results[place].error
+    assert isinstance(error, LimitExceeded)
+    assert (error.limit, error.allowed) == ("credit_bytes", 100)
+    assert [document.id for document in server.accepted] == ["a", "b"]
 
 
 BREAKS = {"at_once": [0], "after_some": [70], "again_and_again": [5, 0, 64, 1]}

@@ -1,6 +1,7 @@
 """Who hears of a record: each feed once, with its own numbers, in order."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_log import MemoryRecord
@@ -13,11 +14,18 @@ from server.documents import Document
 class Ear:
     """Writes down what it hears."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
         self.heard: list[tuple[list[int], list[int]]] = []
+        self.error = error
+        self.failures: list[Exception] = []
 
     def arrived(self, record: Record, numbers: np.ndarray, sequences: np.ndarray) -> None:
         self.heard.append((numbers.tolist(), sequences.tolist()))
+        if self.error is not None:
+            raise self.error
+
+    def failed(self, error: Exception) -> None:
+        self.failures.append(error)
 
 
 @given(st.dictionaries(st.integers(1, 5000), st.integers(0, 4), min_size=1), st.data())
@@ -47,3 +55,13 @@ def test_the_id_of_a_feed_that_is_gone_is_used_again() -> None:
     first = routes.add(Ear())
     routes.remove(first)
     assert routes.add(Ear()) == first
+
+
+def test_a_feed_that_fails_does_not_keep_a_record_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    routes, broken, sound = Routes(0), Ear(ValueError("broken")), Ear()
+    for number, ear in enumerate((broken, sound), 1):
+        routes.feed_of[number] = routes.add(ear)
+    routes.announce(MemoryRecord(1, Document("d"), np.array([1, 2]), np.array([1, 1])))
+    assert broken.failures == [broken.error]
+    assert sound.heard == [([2], [1])]
+    assert "broken" in caplog.text

@@ -10,14 +10,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from delivery_scene import SHARED, Scene, subscription
+from delivery_scene import SHARED, Scene, real_scene, scene, subscription
 
-from server.cursors import Cursors
 from server.deliveries import Attachment, AttachMode, Credit, DeliverySettings, Goodbye, Messages
 from server.deliveries.leases import size_of
 from server.documents import Document
-from server.match_log import MatchLog
-from server.store import open_store
 
 N_STEPS = 250
 EXCLUSIVE, SHARED_BY_TWO, PULLED = (1, 2, 3), (4, 5), (6,)
@@ -58,7 +55,13 @@ class Simulation:
         self.skipped: defaultdict[int, set[int]] = defaultdict(set)
         self.n_documents = 0
 
-    async def run(self) -> None:
+    def go_on(self, stage: Scene) -> None:
+        """The server was started again: streams are gone, the rest is as it was."""
+        stage.now = self.stage.now
+        self.stage = stage
+        self.followers.clear()
+
+    async def live(self, n_steps: int) -> None:
         steps = {
             self.publish: 8,
             self.take: 8,
@@ -74,13 +77,12 @@ class Simulation:
             self.seek: 1,
             self.wait: 4,
         }
-        for _ in range(N_STEPS):
+        for _ in range(n_steps):
             [step] = self.random.choices(list(steps), list(steps.values()))
             await step()
             if self.random.random() < 0.7:
                 await self.stage.settle()
             self.check_memory()
-        await self.finish()
 
     async def publish(self) -> None:
         entries = []
@@ -235,26 +237,23 @@ class Simulation:
             assert self.done[number] | {letter.sequence for letter in letters} >= everything
 
 
-async def run(stage: Scene, seed: int) -> None:
-    try:
-        await Simulation(stage, seed).run()
-    finally:
-        await stage.deliveries.close()
-
-
 @pytest.mark.parametrize("seed", range(60))
 async def test_nothing_is_lost_over_the_log_in_memory(seed: int) -> None:
-    await run(Scene(SETTINGS), seed)
+    async with scene(SETTINGS) as stage:
+        simulation = Simulation(stage, seed)
+        await simulation.live(N_STEPS)
+        await simulation.finish()
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
-async def test_nothing_is_lost_over_the_real_log(seed: int, tmp_path: Path) -> None:
-    store = await open_store(str(tmp_path / "store.db"))
-    log = await MatchLog.open(store)
-    cursors = await Cursors.open(store, log)
-    try:
-        await run(Scene(SETTINGS, log, cursors, store.dead_letters), seed)
-    finally:
-        await cursors.close()
-        await log.close()
-        await store.close()
+async def test_nothing_is_lost_over_the_real_log_and_restarts(seed: int, tmp_path: Path) -> None:
+    async with real_scene(tmp_path, SETTINGS) as stage:
+        simulation = Simulation(stage, seed)
+        await simulation.live(N_STEPS)
+    for _ in range(3):
+        async with real_scene(tmp_path, SETTINGS) as stage:
+            simulation.go_on(stage)
+            await simulation.live(N_STEPS // 3)
+    async with real_scene(tmp_path, SETTINGS) as stage:
+        simulation.go_on(stage)
+        await simulation.finish()

@@ -6,8 +6,15 @@ import hmac
 import logging
 import socket
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from delivery_scene import subscription
 from http_target import HttpTarget, http_target
 
@@ -190,6 +197,48 @@ async def test_the_servers_own_network_is_out_of_reach() -> None:
             with pytest.raises(PushError, match="not public"):
                 await send(Webhook(url), settings=DeliverySettings())
         assert not target.received
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate for the name localhost, and for no address, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path = tmp_path / "certificate.pem"
+    path.write_bytes(made.public_bytes(Encoding.PEM) + secret)
+    return path
+
+
+TLS = {"the_name": ("localhost", True), "the_address": ("127.0.0.1", False)}
+
+
+@pytest.mark.parametrize("host, is_good", TLS.values(), ids=TLS)
+async def test_tls_asks_for_the_name_though_the_address_is_called(certificate: Path, host: str, is_good: bool) -> None:
+    settings = DeliverySettings(webhook_allow_private=True, webhook_ca_file=str(certificate))
+    async with http_target(ssl_certfile=str(certificate), ssl_keyfile=str(certificate)) as target:
+        url = target.url.replace("http://127.0.0.1", f"https://{host}")
+        if is_good:
+            await send(Webhook(url), settings=settings)
+        else:
+            with pytest.raises(PushError, match="ConnectError"):
+                await send(Webhook(url), settings=settings)
+    assert len(target.received) == is_good
+
+
+async def test_an_authority_that_nobody_knows_is_not_trusted(certificate: Path) -> None:
+    async with http_target(ssl_certfile=str(certificate), ssl_keyfile=str(certificate)) as target:
+        with pytest.raises(PushError, match="ConnectError"):
+            await send(Webhook(target.url.replace("http://127.0.0.1", "https://localhost")))
 
 
 ADDRESSES = {

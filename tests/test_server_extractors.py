@@ -42,3 +42,9 @@ def test_a_bad_expression_is_refused_with_its_name_and_place() -> None:
 def test_a_bad_document_is_refused() -> None:
     with pytest.raises(DocumentError):
         Extractors({"price": "number(//price)"}).extract(b"<quote>")
+
+
+def test_a_prefix_that_cannot_be_bound_is_refused_with_its_name() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        Extractors({"price": "number(//xml:price)"}, {"xml": "urn:other"})
+    assert refused.value.field == "namespaces.xml"

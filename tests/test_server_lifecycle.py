@@ -129,6 +129,17 @@ async def test_every_document_is_answered_before_it_stops(tmp_path: Path) -> Non
     assert problems <= {"DRAINING"}
 
 
+async def test_a_pull_that_waits_does_not_hold_it_up(tmp_path: Path) -> None:
+    async with running(settings_in(tmp_path)) as daemon, stubs_of(daemon.address) as stubs:
+        await create(stubs, "a")
+        request = delivery.PullRequest(subscription="subscriptions/a", wait={"seconds": 600})
+        pulling = stubs.delivery.Pull(request)
+        while not daemon.variables()["calls"]:
+            await asyncio.sleep(0.01)
+        await daemon.drain()
+        assert await pulling.code() in (grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE)
+
+
 async def test_a_watcher_of_health_hears_of_the_end_and_does_not_hold_it_up(tmp_path: Path) -> None:
     async with running(settings_in(tmp_path)) as daemon, stubs_of(daemon.address) as stubs:
         watch = health_pb2_grpc.HealthStub(stubs.channel).Watch(health_pb2.HealthCheckRequest())

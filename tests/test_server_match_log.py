@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from server.documents import Document
-from server.errors import AlreadyExists
+from server.errors import AlreadyExists, StoreError
 from server.match_log import Expired, MatchLog, Record, SegmentLimits
 from server.store import Store, open_store
 from server.store.databases import Connection
@@ -168,3 +168,10 @@ async def test_an_append_that_fails_leaves_its_neighbours_alone(log: MatchLog) -
 async def test_a_document_that_nobody_wants_takes_a_position_and_no_sequence(log: MatchLog) -> None:
     (record,) = await log.append([entry("a")])
     assert (record.position, len(record.numbers), int(log.heads.sum())) == (1, 0, 0)
+
+
+async def test_a_log_that_lacks_records_is_refused(store: Store, log: MatchLog) -> None:
+    await log.append([entry("a", 1), entry("b", 1)])
+    await store.write(lambda connection: connection.execute("DELETE FROM records WHERE position = 2"))
+    with pytest.raises(StoreError, match="the log ends at 1, not at 2"):
+        await MatchLog.open(store)

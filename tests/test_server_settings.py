@@ -1,5 +1,6 @@
 """Settings: three sources, one object, and the origin of every value."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,15 @@ def test_rows_and_errors_hold_no_secret(monkeypatch: pytest.MonkeyPatch) -> None
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().listen.port = 5  # type: ignore[misc]
+
+
+def test_every_setting_is_described(repository: Path) -> None:
+    described = (repository / "docs" / "settings.md").read_text()
+    assert [key for key, _, _ in Settings().rows() if f"`{key}`" not in described] == []
+
+
+def test_nothing_is_described_that_is_not_there(repository: Path) -> None:
+    text = (repository / "docs" / "settings.md").read_text()
+    sections = "|".join(Settings.model_fields)
+    described = set(re.findall(rf"`((?:{sections})\.[a-z_]+)`", text))
+    assert described == {key for key, _, _ in Settings().rows() if "." in key}

@@ -107,6 +107,8 @@ async def test_closing_finishes_what_waits_and_takes_no_more(store_url: str) -> 
     assert await asyncio.gather(*tasks) == [f"n{i}" for i in range(5)]
     with pytest.raises(StoreUnavailable, match="being closed"):
         await store.write(note("late"))
+    with pytest.raises(StoreUnavailable, match="being closed"):
+        await noted(store)
 
 
 async def test_what_follows_from_a_commit_follows_though_its_caller_has_gone(store: Store) -> None:

@@ -73,7 +73,8 @@ def _rows(now: Figures, rates: Rates) -> Iterator[tuple[str, str, str]]:
     outcomes = now.by_label("pathsieve_documents_total", "outcome")
     yield "documents", f"{rates.documents:,.0f}/s", _shares(outcomes)
     yield "matches", f"{rates.matches:,.0f}/s", f"{now.total('pathsieve_matches_total'):,.0f} so far"
-    yield "matching", _milliseconds(rates.match_mean), f"99% within {_milliseconds(rates.match_p99)}"
+    within = f"99% within {_milliseconds(rates.match_p99)}" if rates.match_p99 else ""
+    yield "matching", _milliseconds(rates.match_mean), within
     yield "store", _milliseconds(rates.commit_mean), "a group commit"
     yield "delivered", f"{rates.delivered:,.0f}/s", f"{rates.redelivered:,.0f}/s again"
     waiting = now.total("pathsieve_backlog_messages")

@@ -112,6 +112,10 @@ class Feed:
         elif not self.schedule.is_immediate:
             self._wait_for(record)
 
+    def failed(self, error: Exception) -> None:
+        """The streams end with the error; whoever attaches again reads the log."""
+        self._consumer.fail(error)
+
     def fire(self) -> None:
         """The digest is due: all that waits now is read."""
         self.state = FeedState.BEHIND

@@ -11,6 +11,7 @@ from server.subscriptions import Email, Push, Webhook
 __all__ = ["check_push"]
 
 RESERVED_HEADERS = {"host", "content-length", "content-type", "transfer-encoding", "connection"}
+LAST_PORT = 65_535
 ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]+@[^\s@<>,;:\"()\[\]\\]+")
 
 
@@ -29,9 +30,10 @@ def _check_webhook(webhook: Webhook, settings: DeliverySettings) -> None:
         url = httpx.URL(webhook.url)
     except httpx.InvalidURL as error:
         raise InvalidRequest("push.webhook.url", f"expected a URL: {error}") from error
-    if url.scheme not in schemes or not url.host or url.userinfo:
+    has_port = url.port is None or 0 < url.port <= LAST_PORT
+    if url.scheme not in schemes or not url.host or not has_port or url.userinfo:
         wanted = " or ".join(f"{scheme}://" for scheme in schemes)
-        raise InvalidRequest("push.webhook.url", f"expected {wanted}, a host, and no user or password")
+        raise InvalidRequest("push.webhook.url", f"expected {wanted}, a host, perhaps a port, no user or password")
     for name, value in webhook.headers.items():
         _check_header(name, value)
 

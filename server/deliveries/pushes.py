@@ -85,6 +85,9 @@ class Pushes:
             if number not in self._targets:
                 self._start(self._target(number))
 
+    def failed(self, error: Exception) -> None:
+        """What was not started is started by the next record of its subscription, or by the next start."""
+
     async def drain(self) -> None:
         """Start no more requests, and wait for those on their way."""
         self._is_draining = True

@@ -9,6 +9,7 @@
 one array of each kind is enough for all consumers.
 """
 
+import logging
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -17,6 +18,8 @@ import numpy as np
 from server.deliveries.ports import Record
 
 __all__ = ["NOBODY", "Listener", "Routes"]
+
+logger = logging.getLogger("pathsieve.deliveries")
 
 NOBODY = 0
 FIRST_CAPACITY = 1024
@@ -27,6 +30,9 @@ class Listener(Protocol):
 
     def arrived(self, record: Record, numbers: np.ndarray, sequences: np.ndarray) -> None:
         """A record has become durable that concerns these numbers."""
+
+    def failed(self, error: Exception) -> None:
+        """`arrived` has raised this: what was meant for this listener has to come another way."""
 
 
 class Routes:
@@ -84,7 +90,16 @@ class Routes:
         for feed_id, numbers, sequences in _split(feeds, record.numbers, record.sequences):
             listener = self._listeners[feed_id]
             if listener is not None:
-                listener.arrived(record, numbers, sequences)
+                _tell(listener, record, numbers, sequences)
+
+
+def _tell(listener: Listener, record: Record, numbers: np.ndarray, sequences: np.ndarray) -> None:
+    """One listener that fails must not keep a record from the others, nor fail the publisher."""
+    try:
+        listener.arrived(record, numbers, sequences)
+    except Exception as error:
+        logger.exception("the record at position %s could not be handed over", record.position)
+        listener.failed(error)
 
 
 def _split(

@@ -46,8 +46,7 @@ def check_schedule(schedule: Schedule) -> None:
 
 def _check_cron(expression: str) -> None:
     try:
-        next(CronSim(expression, datetime.now(UTC)))
-    except (CronSimError, StopIteration) as error:
-        problem = str(error) or "it is never due"
-        advice = f"expected five fields of cron, as in '30 6 * * 1-5', in UTC; '{expression}': {problem}"
+        CronSim(expression, datetime.now(UTC))
+    except CronSimError as error:
+        advice = f"expected five fields of cron, as in '30 6 * * 1-5', in UTC; '{expression}': {error}"
         raise InvalidRequest("schedule.cron", advice, found=expression) from error

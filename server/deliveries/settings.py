@@ -47,6 +47,8 @@ class DeliverySettings:
     webhook_allow_private: bool = False
     """Targets at private, loopback and link-local addresses too. Off, the server cannot be used to reach into its
     own network."""
+    webhook_ca_file: str = ""
+    """Certificates of the authorities to trust, in PEM; empty: those that browsers trust."""
     smtp_host: str = ""
     """Empty: no mail is sent, and subscriptions that ask for it wait."""
     smtp_port: int = 587

@@ -18,6 +18,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from email.utils import parsedate_to_datetime
@@ -47,6 +48,7 @@ class WebhookTransport:
         self._client = httpx.AsyncClient(
             follow_redirects=False,
             trust_env=False,
+            verify=ssl.create_default_context(cafile=settings.webhook_ca_file) if settings.webhook_ca_file else True,
             timeout=settings.webhook_timeout,
             limits=httpx.Limits(max_connections=settings.push_concurrency, max_keepalive_connections=20),
         )

@@ -1,12 +1,12 @@
 """What an attached stream is told, on the wire, and the credit it gives.
 
-A message may hold thousands of slots and sequences: arrays become lists in one go, and everything is written into the
-response where it belongs, since a protobuf message that is given to another is copied.
+Everything is written into the response where it belongs, since a protobuf message that is given to another is copied.
 """
 
 from pathsieve.v1 import delivery_service_pb2 as wire
 from server.deliveries import Event, Goodbye, Heartbeat, Message, Messages
 from server.errors import InvalidRequest
+from server.rpc.packed import extend
 from server.rpc.translate import document_to, duration_to
 
 __all__ = ["credit_from", "response_of"]
@@ -40,8 +40,8 @@ def _messages(event: Messages) -> wire.AttachResponse:
 
 
 def _fill(target: wire.Message, message: Message) -> None:
-    target.slots.extend(message.slots.tolist())
-    target.sequences.extend(message.sequences.tolist())
+    extend(target, "slots", message.slots)
+    extend(target, "sequences", message.sequences)
     target.document.CopyFrom(document_to(message.document))
 
 

@@ -48,7 +48,7 @@ class Gate(grpc.aio.ServerInterceptor):
         self._readiness = readiness
         self._rates = rates
         self._handlers: dict[str, Handler] = {}
-        self._n_calls = 0
+        self.n_calls = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -87,8 +87,8 @@ class Gate(grpc.aio.ServerInterceptor):
         return guarded
 
     def _count(self, change: int) -> None:
-        self._n_calls += change
-        if self._n_calls:
+        self.n_calls += change
+        if self.n_calls:
             self._idle.clear()
         else:
             self._idle.set()

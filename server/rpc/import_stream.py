@@ -1,9 +1,10 @@
 """Subscriptions in bulk: what has come while the last lot was being stored is the next lot.
 
-    requests ──▶ waiting, at most 64 messages ──▶ a lot: up to 20,000 items ──▶ broker ──▶ results, in order
+    requests ──▶ waiting, at most 64 messages ──▶ a lot: about 2,000 items ──▶ broker ──▶ results, in order
 
 The engines compile many at once much faster than one by one, and the store commits once a lot. So the lots grow by
-themselves when much comes, and a single item is not held up.
+themselves when much comes, and a single item is not held up. Larger lots are no faster (100,000 items took 4.0 s with
+lots of 20,000 and 3.9 s with lots of 2,000), and others would wait while one is being read.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from server.subscriptions import Subscription
 __all__ = ["ImportStream"]
 
 MOST_WAITING = 64
-LARGEST_LOT = 20_000
+LARGEST_LOT = 2_000
 RESULTS_A_MESSAGE = 5_000
 
 

@@ -25,7 +25,8 @@ def filter_from(message: subscription_pb2.Filter, field: str = "filter") -> Filt
     kind = message.WhichOneof("kind")
     if kind is None:
         raise InvalidRequest(field, "expected an expression, xpath or boolean, found none")
-    return Filter(kind, getattr(message, kind), tuple(sorted(message.namespaces.items())))
+    namespaces = message.namespaces
+    return Filter(kind, getattr(message, kind), tuple(sorted(namespaces.items())) if namespaces else ())
 
 
 def subscription_from(message: subscription_pb2.Subscription, tenant: str, subscription_id: str) -> Subscription:
@@ -34,7 +35,7 @@ def subscription_from(message: subscription_pb2.Subscription, tenant: str, subsc
         tenant,
         subscription_id,
         filter_from(message.filter),
-        dict(message.labels),
+        dict(message.labels) if message.labels else {},
         delivery_from(message.delivery) if message.HasField("delivery") else DeliveryPolicy(),
         schedule_from(message.schedule) if message.HasField("schedule") else Schedule(),
         push_from(message.push) if message.HasField("push") else None,

@@ -28,11 +28,14 @@ class Readers:
     def __init__(self, database: Database, n_threads: int = 4, deadline: float = 30.0) -> None:
         self.deadline = deadline
         self._database = database
+        self._closed = False
         self._idle: queue.SimpleQueue[Connection] = queue.SimpleQueue()
         self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix="pathsieve-reader")
 
     async def read(self, operation: Callable[[Connection], Result]) -> Result:
         """What `operation` returns, run in a thread and in a transaction that sees one state of the store."""
+        if self._closed:
+            raise StoreUnavailable("it is being closed")
         work = asyncio.get_running_loop().run_in_executor(self._threads, self._run, operation)
         work.add_done_callback(_look_at)
         done, _ = await asyncio.wait([work], timeout=self.deadline)
@@ -41,16 +44,24 @@ class Readers:
         return work.result()
 
     async def close(self) -> None:
+        """Take no more reads; those under way end by themselves."""
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._close_idle)
 
     def _close_idle(self) -> None:
-        while not self._idle.empty():
-            self._idle.get_nowait().close()
+        while (connection := self._idle_one()) is not None:
+            connection.close()
+
+    def _idle_one(self) -> Connection | None:
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            return None
 
     def _run(self, operation: Callable[[Connection], Result]) -> Result:
         try:
-            return self._run_on(self._take(), operation)
+            return self._run_on(self._idle_one() or self._database.connect(), operation)
         except Exception as error:
             trouble = self._database.trouble(error)
             if trouble is Trouble.REFUSED:
@@ -82,13 +93,9 @@ class Readers:
             connection.close()
             raise
         self._idle.put(connection)
+        if self._closed:
+            self._close_idle()
         return result
-
-    def _take(self) -> Connection:
-        try:
-            return self._idle.get_nowait()
-        except queue.Empty:
-            return self._database.connect()
 
 
 def _look_at(work: "asyncio.Future[Result]") -> None:

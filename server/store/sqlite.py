@@ -21,6 +21,7 @@ from server.store.databases import Connection, Database, Row, Trouble
 __all__ = ["SqliteConnection", "SqliteDatabase"]
 
 MAX_VALUES = 4096
+STEP = 64
 BUSY_SECONDS = 5.0
 CHECKPOINT_PAGES = 1000
 SETTINGS = (
@@ -84,11 +85,15 @@ class SqliteConnection(Connection):
 
 
 def blocks(rows: Sequence[Row], largest: int) -> Iterator[Sequence[Row]]:
-    """The rows in blocks of a few sizes, powers of two, so that the same few statements serve again and again."""
-    start, size = 0, 1 << (largest.bit_length() - 1)
+    """The rows in few blocks and of few sizes, so that the same prepared statements serve again and again.
+
+    >>> [len(block) for block in blocks([()] * 700, 512)]
+    [512, 128, 60]
+    """
+    start = 0
     while start < len(rows):
-        while size > len(rows) - start:
-            size >>= 1
+        n_left = min(len(rows) - start, largest)
+        size = n_left - n_left % STEP if n_left >= STEP else n_left
         yield rows[start : start + size]
         start += size
 

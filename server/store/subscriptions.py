@@ -89,6 +89,10 @@ class SubscriptionTable:
         wanted = [int(number) for number in numbers]
         return await self._store.read(lambda connection: _by_numbers(connection, wanted))
 
+    async def by_ids(self, tenant: str, ids: Sequence[str]) -> dict[str, Subscription]:
+        """Those that exist of some ids of a tenant."""
+        return await self._store.read(lambda connection: _by_ids(connection, tenant, ids))
+
     async def page(self, tenant: str, after_id: str, n_subscriptions: int) -> Page:
         """The next subscriptions of a tenant after an id; "" is before all ids."""
         return await self._store.read(lambda connection: _page(connection, tenant, after_id, n_subscriptions))
@@ -196,6 +200,15 @@ def _by_numbers(connection: Connection, numbers: Sequence[int]) -> dict[int, Sub
         some = numbers[start : start + NAMES_AT_ONCE]
         sql = f"SELECT {ALL_COLUMNS} FROM subscriptions WHERE number IN ({placeholders(len(some))})"
         found.update((row[0], from_row(row)) for row in connection.execute(sql, some))
+    return found
+
+
+def _by_ids(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, Subscription]:
+    found: dict[str, Subscription] = {}
+    for start in range(0, len(ids), NAMES_AT_ONCE):
+        some = ids[start : start + NAMES_AT_ONCE]
+        sql = f"SELECT {ALL_COLUMNS} FROM subscriptions WHERE tenant = ? AND id IN ({placeholders(len(some))})"
+        found.update((row[3], from_row(row)) for row in connection.execute(sql, (tenant, *some)))
     return found
 
 
