@@ -52,13 +52,13 @@ class Flow:
             checks.equal(f"message {place} from the server, and the engine", self._answer(message), expected)
 
     async def latencies(self, n: int, interval: float) -> np.ndarray:
-        """The seconds from when each of `n` documents was due, one every `interval`, to its message."""
-        due = perf_counter() + interval * np.arange(1, n + 1)
+        """The seconds from when each of `n` documents was put, one every `interval`, to its message."""
+        put: list[float] = []
         async with asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(self._arrivals(n))
-            tasks.create_task(self._publish(self._paced(due)))
+            tasks.create_task(self._publish(self._paced(n, interval, put)))
         wanted = [len(answer) > 0 for _, answer in self._work(n)]
-        return np.array(reading.result()) - due[wanted]
+        return np.array(reading.result()) - np.array(put)[wanted]
 
     def _work(self, n: int) -> Iterator[tuple[bytes, np.ndarray]]:
         """`n` documents, and who wants them."""
@@ -93,9 +93,12 @@ class Flow:
             room.release()
         return messages
 
-    async def _paced(self, due: np.ndarray) -> AsyncIterator[bytes]:
-        for time, (document, _) in zip(due.tolist(), self._work(len(due)), strict=True):
-            await asyncio.sleep(time - perf_counter())
+    async def _paced(self, n: int, interval: float, put: list[float]) -> AsyncIterator[bytes]:
+        """Documents when they are due; one that comes late does not hold back the next."""
+        start = perf_counter()
+        for place, (document, _) in enumerate(self._work(n)):
+            await asyncio.sleep(start + place * interval - perf_counter())
+            put.append(perf_counter())
             yield document
 
     async def _arrivals(self, n: int) -> list[float]:
