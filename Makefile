@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 WARMED := $(VENV)/.warmed
 STUBS := .
 BUF := 1.74.0
-SOURCES := $(shell find sievecore xpathfilter boolmatch server/segments.py server/rpc/packed.py -name '*.py')
+SOURCES := $(shell find sievecore xpathfilter boolmatch server/log/segments.py server/rpc/packed.py -name '*.py')
 
 # The first Python on PATH that really starts, is new enough and can make environments. Shims of version
 # managers may be on PATH without a version behind them, so each candidate is tried by running it.

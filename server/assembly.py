@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from server.broker import Broker
 from server.catalog import Catalog
 from server.checks import SubscriptionLimits
-from server.cursors import Cursors
 from server.deliveries import Counters, Deliveries, DeliverySettings
 from server.ephemeral_filters import EphemeralFilters
 from server.extractors import Extractors
 from server.filters import TenantFilters
 from server.housekeeping import Housekeeping, RetentionSettings
-from server.match_log import MatchLog, Record
+from server.log.cursors import Cursors
+from server.log.match_log import MatchLog, Record
 from server.publishing import Publishing, PublishingSettings
 from server.staging import Staging
 from server.store import Commit, open_store

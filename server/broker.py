@@ -17,7 +17,6 @@ import numpy as np
 
 from server.catalog import Catalog, Changes, Created, Progress
 from server.checks import check_filter
-from server.cursors import Cursors
 from server.deliveries import (
     Attachment,
     AttachMode,
@@ -30,7 +29,8 @@ from server.deliveries import (
 from server.documents import AttributeValue, Document
 from server.ephemeral_filters import EphemeralFilters
 from server.housekeeping import Housekeeping
-from server.match_log import MatchLog
+from server.log.cursors import Cursors
+from server.log.match_log import MatchLog
 from server.publishing import Outcome, Published, Publishing
 from server.staging import Batch, Committed, Part, Staging
 from server.store import Store

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from server.errors import StoreUnavailable
-from server.match_log import MatchLog
+from server.log.match_log import MatchLog
 from server.store import Store
 
 __all__ = ["Housekeeping", "RetentionSettings"]

@@ -26,7 +26,7 @@ from server.deliveries import EPHEMERAL
 from server.documents import Document
 from server.errors import Draining, ServerError, StoreUnavailable
 from server.filters import Matched, TenantFilters
-from server.match_log import MatchLog, Record
+from server.log.match_log import MatchLog, Record
 from server.repetitions import Repetitions, key_of
 from server.store.jobs import Operation
 from server.store.published import PublishedIds

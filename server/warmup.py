@@ -2,7 +2,7 @@
 
 import boolmatch
 import xpathfilter
-from server import segments
+from server.log import segments
 from server.rpc import packed
 
 __all__ = ["warm_up"]

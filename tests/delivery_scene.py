@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from memory_log import MemoryCursors, MemoryDeadLetters, MemoryLog
 
-from server.cursors import Cursors
 from server.deliveries import (
     Attachment,
     AttachMode,
@@ -25,7 +24,8 @@ from server.deliveries import (
     SlotsJoined,
 )
 from server.documents import Document
-from server.match_log import MatchLog
+from server.log.cursors import Cursors
+from server.log.match_log import MatchLog
 from server.store import open_store
 from server.subscriptions import Filter, Subscription
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 
-from server.cursors import Cursors
 from server.documents import Document
-from server.match_log import MatchLog, SegmentLimits
+from server.log.cursors import Cursors
+from server.log.match_log import MatchLog, SegmentLimits
 from server.store import Store, open_store
 
 SMALL = SegmentLimits(records=4)

@@ -12,9 +12,9 @@ import numpy as np
 from hypothesis import settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from server.cursors import Cursors
 from server.documents import Document
-from server.match_log import MatchLog, SegmentLimits
+from server.log.cursors import Cursors
+from server.log.match_log import MatchLog, SegmentLimits
 from server.store import open_store
 
 NUMBERS = (1, 2, 3, 1023, 1024, 20_000)

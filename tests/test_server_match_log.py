@@ -8,7 +8,7 @@ import pytest
 
 from server.documents import Document
 from server.errors import AlreadyExists, StoreError
-from server.match_log import Expired, MatchLog, Record, SegmentLimits
+from server.log.match_log import Expired, MatchLog, Record, SegmentLimits
 from server.store import Store, open_store
 from server.store.databases import Connection
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.number_codes import pack, pack_ascending, unpack, unpack_ascending
+from server.log.number_codes import pack, pack_ascending, unpack, unpack_ascending
 
 SMALL = (1 << 62) - 1
 HEAD = 9

@@ -11,7 +11,7 @@ from server.deliveries import EPHEMERAL
 from server.documents import Document
 from server.errors import Draining, StoreUnavailable
 from server.filters import Matched, TenantFilters
-from server.match_log import Record
+from server.log.match_log import Record
 from server.publishing import Published, Publishing, PublishingSettings
 from server.subscriptions import Filter
 from xpathfilter import DocumentError

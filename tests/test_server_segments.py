@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.parts import Part
-from server.segments import CHUNK_NUMBERS, SegmentChunk, SegmentIndex, part_of_chunks
+from server.log.parts import Part
+from server.log.segments import CHUNK_NUMBERS, SegmentChunk, SegmentIndex, part_of_chunks
 
 pytestmark = pytest.mark.kernels
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.sequence_ranges import SequenceRanges
+from server.log.sequence_ranges import SequenceRanges
 
 sequences = st.lists(st.integers(1, 30), max_size=40)
 

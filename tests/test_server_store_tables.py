@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from server.documents import Document
-from server.match_log import MatchLog
+from server.log.match_log import MatchLog
 from server.store import Store
 from server.store.dead_letters import DeadLetter
 from server.store.published import Published

@@ -3,7 +3,7 @@
     match log ──▶ deliveries ──▶ cursors
                       └────────▶ dead letters, counters
 
-`server.match_log`, `server.cursors` and the store have these shapes; so have the plain lists that tests use as oracle.
+`server.log` and the store have these shapes; so have the plain lists that tests use as oracle.
 """
 
 from collections.abc import Callable, Sequence

@@ -7,7 +7,7 @@
     staging         batches on their way in
     published       ids of documents, to recognise one that comes again
 
-`server.match_log` and `server.cursors` stand on it.
+`server.log.match_log` and `server.log.cursors` stand on it.
 """
 
 import asyncio

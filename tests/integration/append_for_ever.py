@@ -13,9 +13,9 @@ import time
 
 import numpy as np
 
-from server.cursors import Cursors
 from server.documents import Document
-from server.match_log import MatchLog, SegmentLimits
+from server.log.cursors import Cursors
+from server.log.match_log import MatchLog, SegmentLimits
 from server.store import open_store
 
 NUMBERS = (1, 2, 3, 1500, 40_000)

@@ -12,7 +12,7 @@ import numpy as np
 
 from server.documents import Document
 from server.errors import StoreUnavailable
-from server.match_log import MatchLog
+from server.log.match_log import MatchLog
 from server.store import open_store
 
 ROOM = 1 << 20

@@ -16,7 +16,7 @@ import pytest
 from server.documents import Document
 from server.errors import StoreUnavailable
 from server.local_postgres import LocalPostgres
-from server.match_log import MatchLog
+from server.log.match_log import MatchLog
 from server.store import open_store
 from tests.postgres import new_database, running_postgres
 

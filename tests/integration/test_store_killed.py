@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from server.cursors import Cursors
-from server.match_log import MatchLog
+from server.log.cursors import Cursors
+from server.log.match_log import MatchLog
 from server.store import open_store
 
 CHILD = Path(__file__).parent / "append_for_ever.py"

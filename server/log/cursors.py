@@ -24,12 +24,12 @@ from functools import partial
 
 import numpy as np
 
-from server import cursor_rows
 from server.errors import StoreUnavailable
-from server.leftovers import Leftovers
-from server.log_rows import PAGE
-from server.match_log import MatchLog
-from server.number_codes import unpack
+from server.log import cursor_rows
+from server.log.leftovers import Leftovers
+from server.log.match_log import MatchLog
+from server.log.number_codes import unpack
+from server.log.rows import PAGE
 from server.store import Store
 
 __all__ = ["Cursors"]

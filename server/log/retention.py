@@ -14,11 +14,11 @@ from functools import partial
 
 import numpy as np
 
-from server import log_rows
-from server.log_rows import Segment
-from server.log_tail import LogTail
-from server.segment_closer import SegmentCloser
-from server.segments import CHUNK_NUMBERS, SegmentChunk
+from server.log import rows as log_rows
+from server.log.rows import Segment
+from server.log.segment_closer import SegmentCloser
+from server.log.segments import CHUNK_NUMBERS, SegmentChunk
+from server.log.tail import LogTail
 from server.store import Store
 
 __all__ = ["Expired", "Retention"]

@@ -17,8 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from server.number_codes import pack, pack_ascending, unpack, unpack_ascending
-from server.parts import Part
+from server.log.number_codes import pack, pack_ascending, unpack, unpack_ascending
+from server.log.parts import Part
 from sievecore.jit import builder
 
 __all__ = ["CHUNK_NUMBERS", "SegmentChunk", "SegmentIndex", "part_of_chunks", "warm_up"]

@@ -17,16 +17,16 @@ from functools import partial
 
 import numpy as np
 
-from server import log_rows
 from server.documents import Document
 from server.errors import StoreError
-from server.log_reader import LogReader
-from server.log_rows import PAGE, Appending, LogState
-from server.log_tail import LogTail, SegmentLimits
-from server.number_codes import pack_ascending, unpack_ascending
-from server.recent_records import Record
-from server.retention import Expired, Retention
-from server.segment_closer import SegmentCloser
+from server.log import rows as log_rows
+from server.log.number_codes import pack_ascending, unpack_ascending
+from server.log.reader import LogReader
+from server.log.recent_records import Record
+from server.log.retention import Expired, Retention
+from server.log.rows import PAGE, Appending, LogState
+from server.log.segment_closer import SegmentCloser
+from server.log.tail import LogTail, SegmentLimits
 from server.store import Store
 from server.store.databases import Connection, Row
 from server.store.document_codes import document_to_row

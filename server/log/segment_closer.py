@@ -14,13 +14,13 @@ from functools import partial
 
 import numpy as np
 
-from server import log_rows
 from server.errors import StoreUnavailable
-from server.log_rows import PAGE, Closing, Segment
-from server.log_tail import LogTail
-from server.number_codes import pack
-from server.parts import Part
-from server.segments import SegmentIndex
+from server.log import rows as log_rows
+from server.log.number_codes import pack
+from server.log.parts import Part
+from server.log.rows import PAGE, Closing, Segment
+from server.log.segments import SegmentIndex
+from server.log.tail import LogTail
 from server.store import Store
 
 __all__ = ["SegmentCloser"]

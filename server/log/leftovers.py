@@ -9,7 +9,7 @@ One row of the table `leftovers` for each; a subscription that has nothing of th
 
 import json
 
-from server.sequence_ranges import SequenceRanges
+from server.log.sequence_ranges import SequenceRanges
 
 __all__ = ["Leftovers"]
 

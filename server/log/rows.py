@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from server.documents import Document
-from server.number_codes import unpack
-from server.segments import SegmentChunk
+from server.log.number_codes import unpack
+from server.log.segments import SegmentChunk
 from server.store.databases import Connection, Row, placeholders
 from server.store.document_codes import DOCUMENT_COLUMNS, document_from_row
 from server.store.jobs import Operation

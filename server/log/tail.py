@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from server.documents import Document
-from server.log_rows import PAGE, LogState, Segment
-from server.parts import Part
-from server.recent_records import RecentRecords, Record
+from server.log.parts import Part
+from server.log.recent_records import RecentRecords, Record
+from server.log.rows import PAGE, LogState, Segment
 
 __all__ = ["LogTail", "SegmentLimits"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from server.number_codes import pack
+from server.log.number_codes import pack
 from server.store.databases import Connection, Row, placeholders
 
 __all__ = ["COLUMNS", "read", "write"]

@@ -15,13 +15,13 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from server import log_rows
 from server.documents import Document
-from server.log_rows import Segment
-from server.log_tail import LogTail
-from server.parts import Part
-from server.recent_records import Record
-from server.segments import CHUNK_NUMBERS, SegmentChunk, part_of_chunks
+from server.log import rows as log_rows
+from server.log.parts import Part
+from server.log.recent_records import Record
+from server.log.rows import Segment
+from server.log.segments import CHUNK_NUMBERS, SegmentChunk, part_of_chunks
+from server.log.tail import LogTail
 from server.store import Store
 from server.store.databases import Connection
 
