@@ -31,6 +31,7 @@ from benchmarks.plot import draw
 from benchmarks.report import Row, machine, table, write_json
 from benchmarks.server_idle import idle
 from benchmarks.server_million import million
+from benchmarks.server_stalled import stalled
 from benchmarks.server_streams import notified, streamed
 from benchmarks.server_workbench import ServerWorkbench
 from benchmarks.threads import event_throughput, latency, throughput
@@ -63,6 +64,7 @@ BOOLEAN: dict[str, Scenario] = {
 SERVER: dict[str, Scenario] = {
     "server-stream": streamed,
     "server-latency": notified,
+    "server-stalled": stalled,
     "server-idle": idle,
     "server-million": million,
 }

@@ -38,6 +38,7 @@ BOUNDS: dict[tuple[str, int], float] = {
     ("durable, of ephemeral speed, about 5,000 matches", 100 * K): 0.2,
     ("durable, of ephemeral speed, about 50 matches", 100 * K): 0.4,
     ("99% of notifications, in mean match times", 100 * K): 15,
+    ("speed of the others beside a stopped consumer", 100): 0.9,
     ("KB of an idle stream", 5 * K): 60,
     ("median call beside idle streams, times that without", 5 * K): 1.2,
     ("ms of 99% from create to match", 1 * M): 25,

@@ -41,6 +41,7 @@ class Sizes:
     watch_seconds: float = 8.0
     n_sampled: int = 2_000
     n_streamed: int = 1_000
+    n_stalled: int = 3_000
     n_idle: int = 5_000
     n_calls: int = 500
     n_created: int = 300
@@ -62,6 +63,7 @@ QUICK = Sizes(
     watch_seconds=0.1,
     n_sampled=100,
     n_streamed=20,
+    n_stalled=200,
     n_idle=20,
     n_calls=10,
     n_created=5,
