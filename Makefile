@@ -37,7 +37,7 @@ elif [[ -z "$${python:-}" ]]; then \
 fi
 endef
 
-.PHONY: help env run taste test soak test-bounds check proto format bench bench-bool bench-10m clean
+.PHONY: help env run taste test soak test-bounds check proto format bench bench-bool bench-server bench-10m clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/  make \1 \t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -84,6 +84,9 @@ bench: env ## measure everything, with checked answers
 
 bench-bool: env ## measure the Boolean engine alone
 	@$(IN_VENV) -m benchmarks --engine boolean --json build/bench-bool.json
+
+bench-server: env ## measure the server alone, over gRPC
+	@$(IN_VENV) -m benchmarks --engine server --json build/bench-server.json
 
 bench-10m: env ## measure with ten million subscriptions (needs time and memory)
 	@$(IN_VENV) -m benchmarks --ten-million --json build/bench-10m.json

@@ -2,7 +2,8 @@
 
     schema ─▶ workload ─▶ workbench ─▶ matching, loading ───────────────┐
                              │                  threads, updating ─────────┼─▶ report ─▶ table, JSON, markdown, plot
-    bool_workload ─▶ bool_workbench ─▶ bool_matching, _table, _loading ─┘
+    bool_workload ─▶ bool_workbench ─▶ bool_matching, _table, _loading ─┤
+    workload ─▶ server_workbench ─▶ server_streams, _stalled, _idle, … ─┘
                              │              (the scenarios)
                              └── answers: the loops over lxml's XPath and over columns, peers and oracles
 

@@ -29,13 +29,18 @@ from benchmarks.markdown import markdown
 from benchmarks.matching import growth, versus_delta, versus_loop
 from benchmarks.plot import draw
 from benchmarks.report import Row, machine, table, write_json
+from benchmarks.server_idle import idle
+from benchmarks.server_million import million
+from benchmarks.server_stalled import stalled
+from benchmarks.server_streams import notified, streamed
+from benchmarks.server_workbench import ServerWorkbench
 from benchmarks.threads import event_throughput, latency, throughput
 from benchmarks.updating import update, update_events
 from benchmarks.workbench import QUICK, STANDARD, Sizes, Workbench, progress
 
-__all__ = ["BOOLEAN", "SCENARIOS", "XPATH", "main"]
+__all__ = ["BOOLEAN", "SCENARIOS", "SERVER", "XPATH", "main"]
 
-Bench = Workbench | BooleanWorkbench
+Bench = Workbench | BooleanWorkbench | ServerWorkbench
 Scenario = Callable[[Any], list[Row]]
 
 XPATH: dict[str, Scenario] = {
@@ -56,8 +61,15 @@ BOOLEAN: dict[str, Scenario] = {
     "bool-match": versus_scan,
     TABLE: algorithms,
 }
-SCENARIOS = XPATH | BOOLEAN
-ENGINES = {"xpath": XPATH, "boolean": BOOLEAN}
+SERVER: dict[str, Scenario] = {
+    "server-stream": streamed,
+    "server-latency": notified,
+    "server-stalled": stalled,
+    "server-idle": idle,
+    "server-million": million,
+}
+SCENARIOS = XPATH | BOOLEAN | SERVER
+ENGINES = {"xpath": XPATH, "boolean": BOOLEAN, "server": SERVER}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[Row] = []
     for name, scenario in chosen.items():
         if not options.only or name in options.only:
-            rows += _run(name, scenario, bench_of(name in BOOLEAN), facts)
+            rows += _run(name, scenario, bench_of(_workbench(name)), facts)
     print(markdown(rows) if options.markdown else table(rows))
     write_json(options.json, rows, facts)
     if options.plot:
@@ -76,9 +88,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if facts["wrong"] else 0
 
 
-def _benches(sizes: Sizes) -> Callable[[bool], Bench]:
+def _benches(sizes: Sizes) -> Callable[[type[Bench]], Bench]:
     """The workbench of an engine, made when its first scenario asks for it."""
-    return cache(lambda is_boolean: BooleanWorkbench(sizes) if is_boolean else Workbench(sizes))
+    return cache(lambda workbench: workbench(sizes))
+
+
+def _workbench(name: str) -> type[Bench]:
+    if name in SERVER:
+        return ServerWorkbench
+    return BooleanWorkbench if name in BOOLEAN else Workbench
 
 
 def _run(name: str, scenario: Scenario, bench: Bench, facts: dict[str, Any]) -> list[Row]:

@@ -34,6 +34,15 @@ BOUNDS: dict[tuple[str, int], float] = {
     ("Boolean subscriptions loaded a second from columns", 1 * M): 500_000,
     ("Boolean subscriptions loaded a second from texts", 1 * M): 100_000,
     ("bytes a Boolean subscription", 1 * M): 200,
+    ("end to end, of the engine's speed in-process", 100 * K): 0.5,
+    ("durable, of ephemeral speed, about 5,000 matches", 100 * K): 0.2,
+    ("durable, of ephemeral speed, about 50 matches", 100 * K): 0.4,
+    ("99% of notifications, in mean match times", 100 * K): 15,
+    ("speed of the others beside a stopped consumer", 100): 0.9,
+    ("KB of an idle stream", 5 * K): 60,
+    ("median call beside idle streams, times that without", 5 * K): 1.2,
+    ("ms of 99% from create to match", 1 * M): 25,
+    ("seconds until ready", 1 * M): 60,
     ("filing of pst-bloom in those of pst-hash", 1 * M): 1 / 3,
 }
 

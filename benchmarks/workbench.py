@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.answers import Checks, XPathLoop
 from benchmarks.measure import quiet, spread
-from benchmarks.workload import LARGE, DocumentShape, documents, expressions
+from benchmarks.workload import LARGE, USUAL, DocumentShape, QueryShape, documents, expressions
 from boolmatch import BooleanIndex
 from boolmatch.columns import PredicateColumns
 from xpathfilter import XPathIndex, warm_up
@@ -40,6 +40,11 @@ class Sizes:
     n_paced_updates: int = 1_000
     watch_seconds: float = 8.0
     n_sampled: int = 2_000
+    n_streamed: int = 1_000
+    n_stalled: int = 3_000
+    n_idle: int = 5_000
+    n_calls: int = 500
+    n_created: int = 300
 
 
 STANDARD = Sizes()
@@ -57,6 +62,11 @@ QUICK = Sizes(
     n_paced_updates=10,
     watch_seconds=0.1,
     n_sampled=100,
+    n_streamed=20,
+    n_stalled=200,
+    n_idle=20,
+    n_calls=10,
+    n_created=5,
 )
 
 
@@ -75,12 +85,12 @@ class Load:
 
 
 class Workbench:
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Sizes, shape: QueryShape = USUAL) -> None:
         self.sizes = sizes
         self.checks = Checks()
         self.documents = list(islice(documents(), sizes.n_documents))
         self.large_document = next(documents(seed=11, shape=sizes.large))
-        self._stream: Iterator[str] = expressions()
+        self._stream: Iterator[str] = expressions(shape=shape)
         self._expressions: list[str] = []
         self._loads: dict[tuple[int, str], Load] = {}
         progress("compiling kernels")

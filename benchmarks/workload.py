@@ -22,7 +22,7 @@ from random import Random
 
 from benchmarks.schema import DISPATCH, TEXT, Element, Particle, Schema
 
-__all__ = ["LARGE", "DocumentShape", "QueryShape", "documents", "expressions"]
+__all__ = ["LARGE", "SELECTIVE", "USUAL", "DocumentShape", "QueryShape", "documents", "expressions"]
 
 N_VALUES = 20
 
@@ -33,6 +33,11 @@ class QueryShape:
     descendant: float = 0.6
     star: float = 0.2
     predicate: float = 0.2
+
+
+USUAL = QueryShape()
+SELECTIVE = QueryShape(descendant=0.1, star=0.0, predicate=1.0)
+"""Of a hundred thousand of these, a document matches about fifty."""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@
                 │         └────▶ still here when the stream has ended: to be sent again
                 └ up to 64 documents, 1 MiB, and what the server has granted
 
-The sender takes what is in the queue. It sends at once when nothing is on the way; while something is, it waits a
-moment for a batch to fill. So one document is not held up, and many travel together.
+The sender takes what is in the queue. It sends at once while few are on the way; when many are, it waits a moment for
+a batch to fill. So at light load no document is held up, and at full load many travel together.
 """
 
 import asyncio
@@ -27,6 +27,10 @@ __all__ = ["Entry", "PublishStream"]
 
 BATCH_DOCUMENTS, BATCH_BYTES = 64, 1 << 20
 """To send a message costs about as much as to send 60 documents in one."""
+
+FEW = 16
+"""So many on the way are light load: at half of what a server can do, about 5 are. With 1 instead, the median from
+publish to notification was 4.7 ms, not 2.4 ms, at the same throughput."""
 
 LINGER, FAREWELL = 0.002, 2.0
 """Seconds to wait for a batch to fill, and for the end of a stream when all is answered."""
@@ -126,7 +130,7 @@ class PublishStream:
 
     async def _send_batch(self, timeout: float) -> None:
         """Send; a stream that has ended is told by `_read`, with the reason."""
-        if self.sent and len(self._queue) < BATCH_DOCUMENTS:
+        if len(self.sent) >= FEW and len(self._queue) < BATCH_DOCUMENTS:
             await asyncio.sleep(LINGER)
         request = PublishStreamRequest(documents=[entry.message for entry in self._cut()])
         self._watch(timeout)

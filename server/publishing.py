@@ -35,6 +35,10 @@ __all__ = ["Outcome", "Published", "Publishing", "PublishingCounts", "Publishing
 
 logger = logging.getLogger("pathsieve.publishing")
 
+ENOUGH_TO_SHARE = 16
+"""Fewer documents are matched by one thread: to wake others, and to wait for them, takes longer than the work. At half
+load, where two or three wait, a batch took 3.0 ms shared, and 1.4 ms alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class PublishingSettings:
@@ -225,7 +229,7 @@ class Publishing:
     async def _match(self, tenant: str, documents: Sequence[Document]) -> list[Matched]:
         if not documents:
             return []
-        threads = self.settings.threads if len(documents) > 1 else 1
+        threads = self.settings.threads if len(documents) >= ENOUGH_TO_SHARE else 1
         matching = asyncio.get_running_loop().run_in_executor(
             self._matcher, self._filters_of(tenant).match_many, documents, threads
         )

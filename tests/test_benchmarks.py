@@ -17,6 +17,7 @@ from benchmarks.report import COST, Row, table, write_json
 from benchmarks.schema import DISPATCH, read_schema
 from benchmarks.workload import documents, expressions
 from boolmatch import BooleanIndex
+from pathsieve import Message
 from xpathfilter import XPathIndex
 
 pytestmark = pytest.mark.timeout(600)  # whoever runs first compiles the kernels
@@ -64,6 +65,16 @@ def test_lost_matches_of_documents_end_in_an_error(
         return right(index, document)[: 0 if index.algorithm == broken else None]
 
     monkeypatch.setattr(XPathIndex, "match", match)
+    assert_is_refused(scenario, tmp_path, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["server-stream", "server-latency"])
+def test_lost_matches_of_a_server_end_in_an_error(
+    scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = Message.matches.func
+    monkeypatch.setattr(Message, "matches", property(lambda message: right(message)[1:]))
     assert_is_refused(scenario, tmp_path, capsys)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import Message
 
-from sievecore.jit import kernel
+from sievecore.jit import brief_kernel
 
 __all__ = ["extend", "warm_up"]
 
@@ -49,7 +49,7 @@ def varint(number: int) -> bytes:
     return bytes(written)
 
 
-@kernel
+@brief_kernel
 def pack(values, packed):
     """Write `values` as varints, one after the other; return how many bytes that took."""
     n_bytes = 0

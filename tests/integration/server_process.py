@@ -52,6 +52,12 @@ class ServerProcess:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def resident_bytes(self) -> int:
+        """The memory that it has now."""
+        fields = dict(line.split(":", 1) for line in Path(f"/proc/{self.pid}/status").read_text().splitlines())
+        return int(fields["VmRSS"].split()[0]) * 1024
+
     async def start(self, wait: bool = True) -> None:
         """Start it; with `wait`, until it is ready."""
         self._ready_file.unlink(missing_ok=True)
@@ -97,7 +103,11 @@ class ServerProcess:
             return await self._process.wait()
 
     async def __aenter__(self) -> "ServerProcess":
-        await self.start()
+        try:
+            await self.start()
+        except BaseException:
+            await self.kill()
+            raise
         return self
 
     async def __aexit__(
