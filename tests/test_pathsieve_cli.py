@@ -180,7 +180,6 @@ LOCAL = {
 }
 
 
-@pytest.mark.kernels
 @pytest.mark.parametrize("options, document, code, words", LOCAL.values(), ids=LOCAL)
 def test_a_filter_is_tried_without_a_server(options: list[str], document: str, code: int, words: str) -> None:
     result = call("sub", "explain", "--local", *options, "--address", "localhost:1", input=document, code=code)

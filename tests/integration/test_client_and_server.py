@@ -20,7 +20,7 @@ from tests.certificates import Authority
 from tests.integration.server_process import ServerProcess
 
 N_DOCUMENTS = 2000
-pytestmark = [pytest.mark.kernels, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from pathsieve import AsyncAttachment, AsyncClient
 from tests.integration.server_process import ServerProcess
 
-pytestmark = [pytest.mark.kernels, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 N_CONSUMERS = 100
 PADDING = "x" * 16_000
