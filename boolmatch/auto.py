@@ -9,7 +9,7 @@
 
 With a million subscriptions and 1,024 events a call, us an event by pst-bloom and a-pcm: near-miss 258 and 31, apcm 51
 and 24, wide 378 and 258, dense 93 and 75, whose waste is 12 to 117; ads, whose waste is 1.3, 34 and 50. With 64 events
-a call all but near-miss are better off with pst-bloom. Of the others, only pst-hash won anywhere: zipf, 208 to 252.
+a call all but near-miss are better off with pst-bloom, and none of the others wins anywhere.
 
 An index with `algorithm="auto"` watches its own calls. A call with few events has no similarity to offer. Now and then
 that of a large batch is measured, on a sample. The watch forgets: an event counts half as much when `MEMORY` more have
