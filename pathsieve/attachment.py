@@ -27,6 +27,11 @@ class Attachment:
             raise StopIteration
         return message
 
+    def ready(self) -> Self:
+        """Wait until the server has attached us; from then on nothing is missed."""
+        self._run(self._core.ready())
+        return self
+
     def receive(self, timeout: float | None = None) -> Message | None:
         """The next message; None if none comes within `timeout` seconds, or the attachment is closed."""
         try:

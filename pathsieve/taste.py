@@ -90,7 +90,7 @@ def taste(address: str, n_subscriptions: int = N_SUBSCRIPTIONS, n_documents: int
         _subscribe(client)
         filters = [Filter(xpath=text) for text in generate_subscriptions(n_subscriptions)]
         with client.attach(ephemeral=filters, credit=10 * n_documents, credit_bytes=1 << 30) as stream:
-            stream.receive(timeout=0.5)  # the stream is open, and its filters are in place
+            stream.ready()
             print(f"\n{n_subscriptions:,} more, on one stream, for as long as it is open.")
             _publish(client, documents)
             delivered = list(_all(stream))
