@@ -21,6 +21,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 __all__ = [
     "DEFAULT_ORIGIN",
+    "Cluster",
     "Delivery",
     "Http",
     "Limits",
@@ -181,6 +182,23 @@ class Matching(Section):
     threads: Annotated[int, Field(ge=0)] = 0
 
 
+class Cluster(Section):
+    """With `zookeeper`, as in "zk1:2181,zk2:2181,zk3:2181", this server is one replica of several over one PostgreSQL.
+
+    `replica` is its name, the host name if it is empty; `advertise` is where clients and peers reach it, the address it
+    listens on if it is empty. Peers show each other `secret`.
+    """
+
+    zookeeper: str = ""
+    root: Annotated[str, Field(pattern=r"^(/[^/]+)+$")] = "/pathsieve"
+    replica: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]*$")] = ""
+    advertise: str = ""
+    secret: Password = Password("")
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    session_timeout: Annotated[float, Field(ge=1)] = 6.0
+    publish_deadline: Seconds = 20.0
+
+
 class Log(Section):
     """Lines for people, or JSON for programs."""
 
@@ -206,6 +224,7 @@ class Settings(BaseSettings):
     webhooks: Webhooks = Webhooks()
     smtp: Smtp = Smtp()
     matching: Matching = Matching()
+    cluster: Cluster = Cluster()
     log: Log = Log()
     extractors: dict[str, str] = {}
     namespaces: dict[str, str] = {}

@@ -61,6 +61,8 @@ class _GoodbyeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Goodbye
     """An ephemeral stream did not keep up."""
     GOODBYE_REASON_UNAUTHENTICATED: _GoodbyeReason.ValueType  # 5
     """The token is no longer valid."""
+    GOODBYE_REASON_MOVED: _GoodbyeReason.ValueType  # 6
+    """Another replica delivers some of it from now on: attach again, and be told where."""
 
 class GoodbyeReason(_GoodbyeReason, metaclass=_GoodbyeReasonEnumTypeWrapper): ...
 
@@ -75,6 +77,8 @@ GOODBYE_REASON_TOO_SLOW: GoodbyeReason.ValueType  # 4
 """An ephemeral stream did not keep up."""
 GOODBYE_REASON_UNAUTHENTICATED: GoodbyeReason.ValueType  # 5
 """The token is no longer valid."""
+GOODBYE_REASON_MOVED: GoodbyeReason.ValueType  # 6
+"""Another replica delivers some of it from now on: attach again, and be told where."""
 Global___GoodbyeReason: _TypeAlias = GoodbyeReason  # noqa: Y015
 
 @_typing.final
@@ -127,9 +131,12 @@ class Start(_message.Message):
     CONSUMER_FIELD_NUMBER: _builtins.int
     CREDIT_FIELD_NUMBER: _builtins.int
     HEARTBEAT_FIELD_NUMBER: _builtins.int
+    HERE_ONLY_FIELD_NUMBER: _builtins.int
     mode: Global___AttachMode.ValueType
     consumer: _builtins.str
     """Says that a new stream is the same consumer as an older one, which it then replaces. Empty: nobody's."""
+    here_only: _builtins.bool
+    """Of subscriptions/-: only those that this replica delivers. Whoever sets it attaches to the other replicas too."""
     @_builtins.property
     def subscriptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """subscriptions/{id}, or subscriptions/- for all of the tenant, those that are created later too."""
@@ -155,10 +162,11 @@ class Start(_message.Message):
         consumer: _builtins.str = ...,
         credit: Global___Credit | None = ...,
         heartbeat: _duration_pb2.Duration | None = ...,
+        here_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["credit", b"credit", "heartbeat", b"heartbeat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumer", b"consumer", "credit", b"credit", "ephemeral", b"ephemeral", "heartbeat", b"heartbeat", "mode", b"mode", "subscriptions", b"subscriptions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumer", b"consumer", "credit", b"credit", "ephemeral", b"ephemeral", "heartbeat", b"heartbeat", "here_only", b"here_only", "mode", b"mode", "subscriptions", b"subscriptions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -268,6 +276,7 @@ class AttachResponse(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     GOODBYE_FIELD_NUMBER: _builtins.int
+    ELSEWHERE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def slots(self) -> Global___Slots: ...
     @_builtins.property
@@ -276,6 +285,8 @@ class AttachResponse(_message.Message):
     def heartbeat(self) -> Global___Heartbeat: ...
     @_builtins.property
     def goodbye(self) -> Global___Goodbye: ...
+    @_builtins.property
+    def elsewhere(self) -> Global___Elsewhere: ...
     def __init__(
         self,
         *,
@@ -283,16 +294,65 @@ class AttachResponse(_message.Message):
         messages: Global___Messages | None = ...,
         heartbeat: Global___Heartbeat | None = ...,
         goodbye: Global___Goodbye | None = ...,
+        elsewhere: Global___Elsewhere | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["goodbye", b"goodbye", "heartbeat", b"heartbeat", "kind", b"kind", "messages", b"messages", "slots", b"slots"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["elsewhere", b"elsewhere", "goodbye", b"goodbye", "heartbeat", b"heartbeat", "kind", b"kind", "messages", b"messages", "slots", b"slots"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["goodbye", b"goodbye", "heartbeat", b"heartbeat", "kind", b"kind", "messages", b"messages", "slots", b"slots"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["elsewhere", b"elsewhere", "goodbye", b"goodbye", "heartbeat", b"heartbeat", "kind", b"kind", "messages", b"messages", "slots", b"slots"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["slots", "messages", "heartbeat", "goodbye"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["slots", "messages", "heartbeat", "goodbye", "elsewhere"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___AttachResponse: _TypeAlias = AttachResponse  # noqa: Y015
+
+@_typing.final
+class Elsewhere(_message.Message):
+    """The only response, in a cluster: other replicas deliver some or all of what was asked for. Attach to each of these."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACEMENTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def placements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placement]: ...
+    def __init__(
+        self,
+        *,
+        placements: _abc.Iterable[Global___Placement] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["placements", b"placements"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Elsewhere: _TypeAlias = Elsewhere  # noqa: Y015
+
+@_typing.final
+class Placement(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
+    address: _builtins.str
+    """Where to attach."""
+    @_builtins.property
+    def subscriptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What to ask for there: subscriptions/{id}, or subscriptions/- with `here_only`."""
+
+    def __init__(
+        self,
+        *,
+        address: _builtins.str = ...,
+        subscriptions: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "subscriptions", b"subscriptions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Placement: _TypeAlias = Placement  # noqa: Y015
 
 @_typing.final
 class Slots(_message.Message):
