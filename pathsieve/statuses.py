@@ -52,6 +52,7 @@ BY_REASON: dict[str, type[PathSieveError]] = {
     "PERMISSIONDENIED": PermissionDenied,
     "UNAUTHENTICATED": Unauthenticated,
     "STOREUNAVAILABLE": Unavailable,
+    "FENCED": Unavailable,
     "DRAINING": Unavailable,
     "LOADING": Unavailable,
 }

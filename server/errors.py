@@ -10,6 +10,7 @@
     ├── PermissionDenied     the token lacks a role
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
+    ├── Fenced               another replica has taken over what this one was about to write; try again
     ├── StoreError           the store cannot be used at all: wrong file, newer version, in use
     ├── Loading              the server has not read all subscriptions yet; try again
     ├── Draining             the server is about to stop; try again elsewhere
@@ -19,12 +20,15 @@ The errors of the engines (`XPathSyntaxError`, `BooleanSyntaxError`, `DocumentEr
 as they are.
 """
 
+from collections.abc import Sequence
+
 __all__ = [
     "AlreadyAttached",
     "AlreadyExists",
     "CannotStart",
     "Draining",
     "EtagMismatch",
+    "Fenced",
     "InvalidRequest",
     "LimitExceeded",
     "Loading",
@@ -126,6 +130,17 @@ class StoreUnavailable(ServerError):
         super().__init__(f"the store is not available: {reason}{outcome}; try again", retry_after=retry_after)
         self.retry_after = retry_after
         self.outcome_unknown = outcome_unknown
+
+
+class Fenced(ServerError):
+    """Another replica has taken over these tokens: nothing was written, and nothing may be."""
+
+    def __init__(self, kind: str, tokens: Sequence[int]) -> None:
+        count = f"{len(tokens)} {kind} token{'s' if len(tokens) > 1 else ''}"
+        super().__init__(f"another replica has taken over {count}; try again", retry_after=0.5)
+        self.kind = kind
+        self.tokens = tokens
+        self.retry_after = 0.5
 
 
 class StoreError(ServerError):

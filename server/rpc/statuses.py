@@ -54,6 +54,7 @@ CODES: dict[type[BaseException], grpc.StatusCode] = {
     errors.PermissionDenied: Code.PERMISSION_DENIED,
     errors.Unauthenticated: Code.UNAUTHENTICATED,
     errors.StoreUnavailable: Code.UNAVAILABLE,
+    errors.Fenced: Code.UNAVAILABLE,
     errors.Draining: Code.UNAVAILABLE,
     errors.Loading: Code.UNAVAILABLE,
 }
