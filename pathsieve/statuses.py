@@ -53,6 +53,7 @@ BY_REASON: dict[str, type[PathSieveError]] = {
     "UNAUTHENTICATED": Unauthenticated,
     "STOREUNAVAILABLE": Unavailable,
     "FENCED": Unavailable,
+    "NOOWNER": Unavailable,
     "DRAINING": Unavailable,
     "LOADING": Unavailable,
 }

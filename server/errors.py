@@ -11,6 +11,7 @@
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
     ├── Fenced               another replica has taken over what this one was about to write; try again
+    ├── NoOwner              some tokens of the cluster have no owner just now; try again
     ├── StoreError           the store cannot be used at all: wrong file, newer version, in use
     ├── Loading              the server has not read all subscriptions yet; try again
     ├── Draining             the server is about to stop; try again elsewhere
@@ -31,6 +32,7 @@ __all__ = [
     "Fenced",
     "InvalidRequest",
     "LimitExceeded",
+    "NoOwner",
     "Loading",
     "NotFound",
     "PermissionDenied",
@@ -141,6 +143,15 @@ class Fenced(ServerError):
         self.kind = kind
         self.tokens = tokens
         self.retry_after = 0.5
+
+
+class NoOwner(ServerError):
+    """For some tokens nobody has answered in time, so the document has not met all subscriptions; nothing was kept."""
+
+    def __init__(self, n_tokens: int, seconds: float) -> None:
+        reason = f"no replica has answered for {n_tokens} tokens within {seconds:.1f} s"
+        super().__init__(f"{reason}; try again", tokens=n_tokens, retry_after=1.0)
+        self.retry_after = 1.0
 
 
 class StoreError(ServerError):

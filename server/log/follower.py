@@ -8,6 +8,7 @@ A document is read only where somebody listens for it; whoever attaches later re
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -34,9 +35,7 @@ RECORDS_AT_ONCE = 1024
 class LogFollower:
     """Follows one log. `hears` tells whether somebody here listens for any of some numbers."""
 
-    def __init__(
-        self, store: Store, log: MatchLog, hears: Callable[[np.ndarray], bool], interval: float = 1.0
-    ) -> None:
+    def __init__(self, store: Store, log: MatchLog, hears: Callable[[np.ndarray], bool], interval: float = 1.0) -> None:
         self.newest = log.position
         self._store = store
         self._log = log
@@ -57,10 +56,8 @@ class LogFollower:
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):  # then it is time for a look of our own
                 await asyncio.wait_for(self._woken.wait(), self._interval)
-            except TimeoutError:
-                pass  # time for a look of our own
             self._woken.clear()
             try:
                 await self.catch_up()

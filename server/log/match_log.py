@@ -33,7 +33,7 @@ from server.store.databases import Connection, Row
 from server.store.document_codes import document_to_row
 from server.store.jobs import Operation
 
-__all__ = ["Expired", "MatchLog", "Record", "SegmentLimits"]
+__all__ = ["Entry", "Expired", "MatchLog", "Record", "SegmentLimits"]
 
 Entry = tuple[str, Document, np.ndarray]
 

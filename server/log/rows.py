@@ -8,7 +8,7 @@ drop   ──▶ all rows of a segment, logs.expired            retention
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,8 +24,8 @@ __all__ = [
     "Appending",
     "Closing",
     "LogState",
-    "News",
     "NewRecord",
+    "News",
     "Segment",
     "append",
     "close_segment",
@@ -42,6 +42,8 @@ __all__ = [
     "read_state",
     "read_times",
 ]
+
+Value = TypeVar("Value")
 
 PAGE = 1024
 LOG_BITS = 48
@@ -275,6 +277,6 @@ def drop_segment(connection: Connection, log: int, segment: Segment, chunks: Seq
     connection.execute("UPDATE logs SET expired = ? WHERE log = ?", (segment.last_position, log))
 
 
-def _in_blocks(values: Sequence[int]) -> Iterator[Sequence[int]]:
+def _in_blocks(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
     for start in range(0, len(values), VALUES_AT_ONCE):
         yield values[start : start + VALUES_AT_ONCE]

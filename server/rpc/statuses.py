@@ -55,6 +55,7 @@ CODES: dict[type[BaseException], grpc.StatusCode] = {
     errors.Unauthenticated: Code.UNAUTHENTICATED,
     errors.StoreUnavailable: Code.UNAVAILABLE,
     errors.Fenced: Code.UNAVAILABLE,
+    errors.NoOwner: Code.UNAVAILABLE,
     errors.Draining: Code.UNAVAILABLE,
     errors.Loading: Code.UNAVAILABLE,
 }

@@ -60,8 +60,8 @@ class Connection(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
-    def tell(self, topic: str) -> None:
-        """Say to other replicas, once this is committed, that something of a topic has changed. Alone, nobody hears."""
+    def tell(self, topic: str) -> None:  # noqa: B027  who stands alone has nobody to tell
+        """Say to other replicas, once this is committed, that something of a topic has changed."""
 
     def execute_script(self, statements: Iterable[str]) -> None:
         for statement in statements:
@@ -99,7 +99,7 @@ def placeholders(n_values: int) -> str:
 
 
 def database_at(url: str, shared: bool = False) -> Database:
-    """The database of a URL: sqlite:///path, a plain path, or postgresql://...; `shared` by several replicas, or not."""
+    """The database of a URL: sqlite:///path, a plain path, or postgresql://...; `shared` if replicas share it."""
     scheme, separator, _ = url.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
         from server.store.postgres import PostgresDatabase

@@ -29,7 +29,9 @@ class GenerationTable:
 
 def check(connection: Connection, kind: str, generations: Mapping[int, int]) -> None:
     """`Fenced` unless these are the newest generations of their tokens."""
-    found = dict(connection.execute("SELECT token, generation FROM token_generations WHERE kind = ?", (kind,)))
+    found: dict[int, int] = dict(
+        connection.execute("SELECT token, generation FROM token_generations WHERE kind = ?", (kind,))
+    )
     stale = [token for token, generation in generations.items() if found.get(token) != generation]
     if stale:
         raise Fenced(kind, stale)

@@ -71,6 +71,8 @@ SECOND = (
     """CREATE TABLE token_generations (
         kind TEXT NOT NULL, token INTEGER NOT NULL, generation INTEGER NOT NULL, replica TEXT NOT NULL,
         PRIMARY KEY (kind, token))""",
+    "ALTER TABLE tombstones ADD COLUMN tenant TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE tombstones ADD COLUMN id TEXT NOT NULL DEFAULT ''",
     "CREATE TABLE published (key BLOB PRIMARY KEY, time REAL NOT NULL)",
     "CREATE INDEX published_by_time ON published (time)",
     """CREATE TABLE cursors (
