@@ -7,6 +7,8 @@
     ├── EtagMismatch         somebody else has changed it since
     ├── LimitExceeded        a named limit: what it is, what was asked
     ├── AlreadyAttached      another stream has the subscription
+    ├── WrongReplica         another replica delivers the subscription, or none just now
+    ├── NotInCluster         the server stands alone
     ├── PermissionDenied     the token lacks a role
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
@@ -35,11 +37,13 @@ __all__ = [
     "NoOwner",
     "Loading",
     "NotFound",
+    "NotInCluster",
     "PermissionDenied",
     "ServerError",
     "StoreError",
     "StoreUnavailable",
     "Unauthenticated",
+    "WrongReplica",
 ]
 
 
@@ -111,6 +115,26 @@ class AlreadyAttached(ServerError):
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name} is attached already: {reason}", name=name)
         self.name = name
+
+
+class WrongReplica(ServerError):
+    """Another replica delivers the subscription, at `address`; empty: none does just now, try again."""
+
+    def __init__(self, name: str, address: str = "", retry_after: float = 0.5) -> None:
+        if address:
+            super().__init__(f"{name} is delivered by another replica: ask {address}", name=name, address=address)
+        else:
+            message = f"{name} is delivered by no replica just now; try again in a moment"
+            super().__init__(message, name=name, address="", retry_after=retry_after)
+        self.address = address
+        self.retry_after = None if address else retry_after
+
+
+class NotInCluster(ServerError):
+    """The server stands alone, so there is no cluster to look at."""
+
+    def __init__(self) -> None:
+        super().__init__("this server stands alone; the setting cluster.zookeeper makes it a replica of a cluster")
 
 
 class PermissionDenied(ServerError):
