@@ -51,6 +51,7 @@ class Notifying:
         deliveries: Deliveries,
     ) -> None:
         self.serving = no_tokens()
+        self.version = 0
         self._store = store
         self._replica = replica
         self._log = log
@@ -90,6 +91,7 @@ class Notifying:
             await self._follower.catch_up()
             await self._cursors.load(tokens)
             self.serving[tokens] = True
+            self.version += 1
             self._deliveries.hand_over(_nothing)  # who follows a tenant asks again, and gets these as well
             picked = no_tokens()
             picked[tokens] = True
@@ -102,6 +104,7 @@ class Notifying:
         """Let go: the new owner reads what was written last."""
         async with self._changing:
             self.serving[list(tokens)] = False
+            self.version += 1
             goes = no_tokens()
             goes[list(tokens)] = True
             self._deliveries.hand_over(lambda numbers: goes[numbers % N_TOKENS])
