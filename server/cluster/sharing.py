@@ -50,7 +50,9 @@ class Holder(Protocol):
 class TokenSet(Protocol):
     """One set of tokens and its owners, as this replica sees them."""
 
-    on_change: list[Callable[[], None]]
+    @property
+    def on_change(self) -> list[Callable[[], None]]:
+        """Called on the loop when members or owners have changed."""
 
     @property
     def owners(self) -> Sequence[Ownership]: ...
@@ -66,9 +68,10 @@ class TokenSet(Protocol):
 class Sharing(Protocol):
     """Membership, and both sets of tokens."""
 
-    matching: TokenSet
-    notifying: TokenSet
-
+    @property
+    def matching(self) -> TokenSet: ...
+    @property
+    def notifying(self) -> TokenSet: ...
     @property
     def members(self) -> Mapping[str, Member]: ...
     @property
