@@ -171,6 +171,7 @@ class Daemon:
             "calls": self._gate.n_calls,
             "streams": {"attached": len(self.attached), "publishing": len(self.publishing)},
             "observed": asdict(self.metrics.observe()),
+            "cluster": self.replica.variables() if self.replica else None,
             "engines": self._observer.engines(),
             "settings": {key: {"value": value, "origin": origin} for key, value, origin in rows},
         }
@@ -222,6 +223,7 @@ class Daemon:
         from server.cluster.process import open_process  # a server that stands alone needs none of it
 
         self._broker, self.replica = await open_process(self.settings, self.address, observers, self.metrics)
+        self._observer.cluster = self.replica.observe
         await self._broker.load(self._advance)
         self.readiness.advance(Progress("tokens"))
         await self.replica.start()

@@ -18,6 +18,7 @@ from pathsieve.v1.peer_service_pb2_grpc import add_PeerServiceServicer_to_server
 from server.assembly import BrokerSettings, Observers
 from server.broker import Broker
 from server.cluster.assembly import open_replica
+from server.cluster.observation import SessionState
 from server.cluster.replica import Replica
 from server.cluster.settings import ReplicaSettings
 from server.cluster.sharing import Holder, Member, Ownership
@@ -84,7 +85,7 @@ class HandSharing:
     matching: View
     notifying: View
     members: dict[str, Member]
-    session: str = "connected"
+    session: SessionState = "connected"
 
     async def start(self) -> None: ...
 

@@ -23,13 +23,14 @@ import logging
 from collections.abc import Callable, Sequence
 
 from server.cluster.membership import Membership
+from server.cluster.observation import MoveReason, TokenKind
 from server.cluster.rules import Party, plan
 from server.cluster.sharing import Holder, Ownership
-from server.cluster.zookeeper import Create, Delete, SessionState, SetData, ZooKeeperUnavailable
+from server.cluster.zookeeper import Create, Delete, Session, SetData, ZooKeeperUnavailable
 from server.errors import ServerError
 from server.subscriptions import N_TOKENS
 
-__all__ = ["Distributor"]
+__all__ = ["Distributor", "OnMove"]
 
 logger = logging.getLogger("pathsieve.cluster")
 
@@ -39,7 +40,9 @@ LOOK_EVERY = 30.0
 AT_ONCE = 64
 """Tokens of one transaction: ZooKeeper takes a megabyte, and others want their turn."""
 
-FOLDERS = {"matching": "", "notifying": "/notifier"}
+FOLDERS: dict[TokenKind, str] = {"matching": "", "notifying": "/notifier"}
+
+OnMove = Callable[[TokenKind, MoveReason, int], None]
 
 
 class Distributor:
@@ -48,9 +51,9 @@ class Distributor:
     def __init__(
         self,
         membership: Membership,
-        kind: str,
+        kind: TokenKind,
         holder: Holder,
-        on_move: Callable[[str, str, int], None] = lambda kind, reason, n_tokens: None,
+        on_move: OnMove = lambda kind, reason, n_tokens: None,
     ) -> None:
         self.kind = kind
         self.owners: list[Ownership] = [Ownership(token) for token in range(N_TOKENS)]
@@ -110,10 +113,10 @@ class Distributor:
     def _others(self) -> list[str]:
         return [name for name, member in self._membership.members.items() if name != self._me and not member.draining]
 
-    def _session(self, state: SessionState) -> None:
-        if state is SessionState.LOST:
+    def _session(self, state: Session) -> None:
+        if state is Session.LOST:
             self._has_lost_session = True
-        if state is SessionState.CONNECTED:
+        if state is Session.CONNECTED:
             self._stale = set(range(N_TOKENS))
         self._woken.set()
 
@@ -143,7 +146,7 @@ class Distributor:
         if self._has_lost_session:
             self._has_lost_session = False
             await self._lose(list(self.mine), "lost")
-        if self._zookeeper.state is not SessionState.CONNECTED:
+        if self._zookeeper.state is not Session.CONNECTED:
             return
         await self._read()
         await self._lose([token for token in self.mine if not self._is_mine(token)], "lost")
@@ -160,7 +163,7 @@ class Distributor:
         owned = self.owners[token]
         return owned.owner == self._me and owned.generation == self.mine[token]
 
-    def _steps(self) -> list[tuple[int, str]]:
+    def _steps(self) -> list[tuple[int, MoveReason]]:
         """(token, how) of some that this replica should take now."""
         members = self._membership.members
         if self._me not in members:
@@ -172,7 +175,7 @@ class Distributor:
         planned = plan([owned.owner for owned in self.owners], parties, self._me)
         return [(step.token, "stolen" if step.owner else "acquired") for step in planned[:AT_ONCE]]
 
-    async def _take(self, steps: Sequence[tuple[int, str]]) -> None:
+    async def _take(self, steps: Sequence[tuple[int, MoveReason]]) -> None:
         tokens = [token for token, _ in steps]
         await self._holder.prepare(tokens)
         generations = {token: self.owners[token].generation + 1 for token in tokens}
@@ -187,7 +190,8 @@ class Distributor:
             self._last_owner[token] = self._me
             self._alive.add(token)
         self.mine.update(generations)
-        for how in ("acquired", "stolen"):
+        taken: tuple[MoveReason, ...] = ("acquired", "stolen")
+        for how in taken:
             if n_tokens := sum(one == how for _, one in steps):
                 self._on_move(self.kind, how, n_tokens)
         logger.info("took %d %s tokens, has %d", len(tokens), self.kind, len(self.mine))
@@ -209,7 +213,7 @@ class Distributor:
             changes.append(Delete(f"{self._folder}/owners/{name}"))
         return [*changes, Create(f"{self._folder}/owners/{name}", alive)]
 
-    async def _lose(self, tokens: Sequence[int], reason: str) -> None:
+    async def _lose(self, tokens: Sequence[int], reason: MoveReason) -> None:
         if not tokens:
             return
         for token in tokens:

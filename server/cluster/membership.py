@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from server.cluster.sharing import Member
-from server.cluster.zookeeper import SessionState, ZooKeeper, ZooKeeperUnavailable
+from server.cluster.zookeeper import Session, ZooKeeper, ZooKeeperUnavailable
 from server.errors import CannotStart
 from server.subscriptions import N_TOKENS
 
@@ -77,8 +77,8 @@ class Membership:
                 f"{CONFIG}: choose another cluster.root, or the version that made it"
             )
 
-    def _session(self, state: SessionState) -> None:
-        if state is SessionState.LOST:
+    def _session(self, state: Session) -> None:
+        if state is Session.LOST:
             self._is_registered = False
         self._woken.set()
 
@@ -96,7 +96,7 @@ class Membership:
         while True:
             await self._woken.wait()
             self._woken.clear()
-            if self.zookeeper.state is not SessionState.CONNECTED:
+            if self.zookeeper.state is not Session.CONNECTED:
                 continue
             try:
                 if not self._is_registered:

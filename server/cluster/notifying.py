@@ -10,6 +10,7 @@ Whoever has token 0 keeps the log as well: closes its segments and drops what is
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -29,7 +30,7 @@ __all__ = ["NOTIFYING", "Notifying", "notifying_token"]
 
 logger = logging.getLogger("pathsieve.cluster")
 
-NOTIFYING = "notifying"
+NOTIFYING: Final = "notifying"
 KEEPERS_TOKEN = 0
 
 

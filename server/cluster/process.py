@@ -4,6 +4,7 @@ from server.assembly import Observers
 from server.broker import Broker
 from server.broker_settings import broker_settings
 from server.cluster.assembly import open_replica
+from server.cluster.observation import MoveReason, TokenKind
 from server.cluster.replica import Replica
 from server.cluster.settings import replica_settings
 from server.cluster.sharing import Holder
@@ -25,7 +26,7 @@ async def open_process(
     """What a replica at this address needs, open; it owns nothing yet."""
     replica = replica_settings(settings, address)
 
-    def moved(kind: str, reason: str, n_tokens: int) -> None:
+    def moved(kind: TokenKind, reason: MoveReason, n_tokens: int) -> None:
         metrics.token_moves[kind, reason] += n_tokens
 
     def share(matching: Holder, notifying: Holder) -> ZooKeeperSharing:

@@ -13,6 +13,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from server.cluster.following import Following
 from server.cluster.holdings import Holdings
 from server.cluster.matching import SharedMatching
 from server.cluster.notifying import NOTIFYING, Notifying, notifying_token
+from server.cluster.observation import ClusterObservation, SessionState, TokenKind
 from server.cluster.peers import Peers
 from server.cluster.shared_catalog import SharedCatalog
 from server.cluster.sharing import Member, Ownership, Sharing
@@ -34,7 +36,7 @@ __all__ = ["Parts", "Replica"]
 logger = logging.getLogger("pathsieve.cluster")
 
 RECOUNT_SECONDS = 30.0
-MATCHING = "matching"
+MATCHING: Final = "matching"
 
 
 class OwnersOfTokens:
@@ -121,12 +123,32 @@ class Replica:
         return self.parts.sharing.members
 
     @property
-    def session(self) -> str:
+    def session(self) -> SessionState:
         """connected, suspended or lost."""
         return self.parts.sharing.session
 
     def ownerships(self) -> dict[str, Sequence[Ownership]]:
         return {MATCHING: self.parts.sharing.matching.owners, NOTIFYING: self.parts.sharing.notifying.owners}
+
+    def observe(self) -> ClusterObservation:
+        """What the metrics tell."""
+        sharing, peers = self.parts.sharing, {name: one for name, one in self.members.items() if name != self.name}
+        lags = dict.fromkeys(peers, 0.0) | self.parts.peers.lags(peers)
+        owned: dict[TokenKind, int] = {MATCHING: len(sharing.matching.mine), NOTIFYING: len(sharing.notifying.mine)}
+        return ClusterObservation(sharing.session, owned, len(peers), lags, self.parts.follower.lag)
+
+    def variables(self) -> dict[str, Any]:
+        """What `/varz` tells beside that."""
+        engines, matching = self.parts.holdings.engines, self.parts.matching
+        return {
+            "replica": self.name,
+            "revision": self.parts.following.applied,
+            "keeps_log": self.parts.notifying.is_keeper,
+            "match_cpu_seconds": engines.cpu_seconds,
+            "matched_documents": engines.n_documents,
+            "passing_cpu_seconds": matching.passing_cpu_seconds,
+            "passed_documents": matching.n_passed,
+        }
 
     def answering(self) -> Answering:
         """Who answers one stream of a peer."""

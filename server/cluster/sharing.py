@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from server.cluster.observation import SessionState
+
 __all__ = ["Holder", "Member", "Ownership", "Sharing", "TokenSet"]
 
 
@@ -75,7 +77,7 @@ class Sharing(Protocol):
     @property
     def members(self) -> Mapping[str, Member]: ...
     @property
-    def session(self) -> str:
+    def session(self) -> SessionState:
         """connected, suspended or lost"""
 
     async def start(self) -> None: ...

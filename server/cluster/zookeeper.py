@@ -22,23 +22,23 @@ from kazoo.retry import KazooRetry
 
 from server.errors import CannotStart, ServerError
 
-__all__ = ["Create", "Delete", "SessionState", "SetData", "ZooKeeper", "ZooKeeperUnavailable"]
+__all__ = ["Create", "Delete", "Session", "SetData", "ZooKeeper", "ZooKeeperUnavailable"]
 
 logger = logging.getLogger("pathsieve.cluster")
 
 STOP_SECONDS = 5.0
 
 
-class SessionState(Enum):
+class Session(Enum):
     CONNECTED = "connected"
     SUSPENDED = "suspended"
     LOST = "lost"
 
 
 STATES = {
-    KazooState.CONNECTED: SessionState.CONNECTED,
-    KazooState.SUSPENDED: SessionState.SUSPENDED,
-    KazooState.LOST: SessionState.LOST,
+    KazooState.CONNECTED: Session.CONNECTED,
+    KazooState.SUSPENDED: Session.SUSPENDED,
+    KazooState.LOST: Session.LOST,
 }
 
 
@@ -81,8 +81,8 @@ class ZooKeeper:
 
     def __init__(self, hosts: str, session_timeout: float = 6.0, deadline: float | None = None) -> None:
         self.hosts = hosts
-        self.state = SessionState.LOST
-        self.on_state: list[Callable[[SessionState], None]] = []
+        self.state = Session.LOST
+        self.on_state: list[Callable[[Session], None]] = []
         self._deadline = deadline or session_timeout
         self._loop = asyncio.get_running_loop()
         retry = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
@@ -95,7 +95,7 @@ class ZooKeeper:
         if not await asyncio.to_thread(connected.wait, seconds):
             await self.stop()
             raise CannotStart(f"no ZooKeeper answers at {self.hosts} within {seconds:g} s (cluster.zookeeper)")
-        self._enter(SessionState.CONNECTED)
+        self._enter(Session.CONNECTED)
 
     async def stop(self) -> None:
         """End the session: its ephemeral nodes go at once."""
@@ -113,7 +113,7 @@ class ZooKeeper:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._enter, STATES[state])
 
-    def _enter(self, state: SessionState) -> None:
+    def _enter(self, state: Session) -> None:
         if state is self.state:
             return
         logger.info("the session with ZooKeeper is %s", state.value)

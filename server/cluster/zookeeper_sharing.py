@@ -1,17 +1,24 @@
 """Tokens shared through ZooKeeper: a session, a membership, a distributor for each set."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from server.cluster.distributor import Distributor
+from server.cluster.distributor import Distributor, OnMove
 from server.cluster.membership import Membership
 from server.cluster.notifying import NOTIFYING
+from server.cluster.observation import SessionState
 from server.cluster.replica import MATCHING
 from server.cluster.settings import ReplicaSettings
 from server.cluster.sharing import Holder, Member
-from server.cluster.zookeeper import ZooKeeper
+from server.cluster.zookeeper import Session, ZooKeeper
 
 __all__ = ["ZooKeeperSharing"]
+
+NAMES: dict[Session, SessionState] = {
+    Session.CONNECTED: "connected",
+    Session.SUSPENDED: "suspended",
+    Session.LOST: "lost",
+}
 
 
 class ZooKeeperSharing:
@@ -22,7 +29,7 @@ class ZooKeeperSharing:
         settings: ReplicaSettings,
         matching: Holder,
         notifying: Holder,
-        on_move: Callable[[str, str, int], None] = lambda kind, reason, n_tokens: None,
+        on_move: OnMove = lambda kind, reason, n_tokens: None,
     ) -> None:
         me = Member(settings.name, settings.address, settings.weight, incarnation=uuid.uuid4().hex)
         self._zookeeper = ZooKeeper(settings.zookeeper, settings.session_timeout)
@@ -36,8 +43,8 @@ class ZooKeeperSharing:
         return self._membership.members
 
     @property
-    def session(self) -> str:
-        return self._zookeeper.state.value
+    def session(self) -> SessionState:
+        return NAMES[self._zookeeper.state]
 
     async def start(self) -> None:
         await self._zookeeper.start()
