@@ -1,4 +1,11 @@
-"""A real server in a process of its own: started, stopped, killed and started again on the same port and store."""
+"""A server in a process of its own: started, stopped, killed and started again on the same port and store.
+
+    absent ── start ──▶ running ◀── pause, resume ──▶ paused
+       ▲                   │                             │
+       └── stop, kill ─────┴──────────── kill ───────────┘
+
+It is for tests, for measurements and for clusters to try things out with.
+"""
 
 import asyncio
 import json
@@ -6,13 +13,16 @@ import os
 import socket
 import sys
 from pathlib import Path
-from signal import SIGKILL, SIGTERM, Signals
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM, Signals
 from types import TracebackType
+from typing import Self
+
+from server.errors import CannotStart
 
 __all__ = ["ServerProcess", "free_port"]
 
 START_SECONDS = 60.0
-REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGES = Path(__file__).resolve().parents[1]
 
 
 def free_port() -> int:
@@ -23,13 +33,17 @@ def free_port() -> int:
 
 
 class ServerProcess:
-    """`pathsieve serve` over a store in `folder`. `settings` are variables of its environment, as in LISTEN__PORT."""
+    """`pathsieve serve` over a store in `folder`. `settings` are variables of its environment, as in LISTEN__PORT.
 
-    def __init__(self, folder: Path, **settings: str) -> None:
-        self.port = free_port()
+    It joins the process group `group`, or that of the caller.
+    """
+
+    def __init__(self, folder: Path, port: int = 0, group: int | None = None, **settings: str) -> None:
+        self.port = port or free_port()
         self.address = f"127.0.0.1:{self.port}"
+        self.log_file = folder / "server.log"
         self._ready_file = folder / "ready.json"
-        self._log = folder / "server.log"
+        self._group = group
         self._settings = {
             "STORE__URL": str(folder / "pathsieve.db"),
             "LISTEN__PORT": str(self.port),
@@ -41,7 +55,7 @@ class ServerProcess:
 
     @property
     def log(self) -> str:
-        return self._log.read_text(errors="replace") if self._log.exists() else ""
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     @property
     def http_address(self) -> str:
@@ -49,8 +63,11 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        return self._started.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
 
     @property
     def resident_bytes(self) -> int:
@@ -58,14 +75,20 @@ class ServerProcess:
         fields = dict(line.split(":", 1) for line in Path(f"/proc/{self.pid}/status").read_text().splitlines())
         return int(fields["VmRSS"].split()[0]) * 1024
 
+    @property
+    def _started(self) -> asyncio.subprocess.Process:
+        assert self._process is not None, "it was never started"
+        return self._process
+
     async def start(self, wait: bool = True) -> None:
         """Start it; with `wait`, until it is ready."""
         self._ready_file.unlink(missing_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PATHSIEVE_")}
         environment |= {f"PATHSIEVE_{name}": value for name, value in self._settings.items()}
-        with self._log.open("a") as log:
+        command = sys.executable, "-m", "pathsieve.cli", "serve"
+        with self.log_file.open("a") as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "pathsieve.cli", "serve", cwd=REPOSITORY, env=environment, stdout=log, stderr=log
+                *command, cwd=PACKAGES, env=environment, stdout=log, stderr=log, process_group=self._group
             )
         if wait:
             await self.ready()
@@ -74,10 +97,13 @@ class ServerProcess:
         """Wait until it has written its addresses."""
         async with asyncio.timeout(START_SECONDS):
             while not self._ready_file.exists():
-                assert self._process is not None
-                if self._process.returncode is not None:
-                    raise AssertionError(f"the server ended with {self._process.returncode}:\n{self.log}")
+                if self._started.returncode is not None:
+                    raise CannotStart(f"the server ended with {self._started.returncode}:\n{self.log}")
                 await asyncio.sleep(0.02)
+
+    async def ended(self) -> int:
+        """Wait until it has ended; its exit code."""
+        return await self._started.wait()
 
     async def kill(self) -> None:
         """SIGKILL: nothing can be put in order."""
@@ -91,27 +117,34 @@ class ServerProcess:
         """Ask it to stop, and do not wait."""
         self.signal(SIGTERM)
 
+    def pause(self) -> None:
+        """SIGSTOP: it stands still, and whoever waits for it does not know why."""
+        self.signal(SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT"""
+        self.signal(SIGCONT)
+
     def signal(self, number: Signals) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
+        self._started.send_signal(number)
 
     async def _end(self, number: Signals) -> int:
-        assert self._process is not None
-        if self._process.returncode is None:
-            self._process.send_signal(number)
+        if self.is_running:
+            self.signal(number)
         async with asyncio.timeout(START_SECONDS):
-            return await self._process.wait()
+            return await self._started.wait()
 
-    async def __aenter__(self) -> "ServerProcess":
+    async def __aenter__(self) -> Self:
         try:
             await self.start()
         except BaseException:
-            await self.kill()
+            if self._process is not None:
+                await self.kill()
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is not None and self._process.returncode is None:
+        if self.is_running:
             await self.kill()
