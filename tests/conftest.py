@@ -17,8 +17,10 @@ import pytest
 from hypothesis import settings
 
 from server.local_postgres import LocalPostgres
+from server.local_zookeeper import LocalZooKeeper
 from server.store import Store, open_store
 from tests.postgres import new_database, running_postgres
+from tests.zookeeper import running_zookeeper
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -53,6 +55,13 @@ def postgres() -> Iterator[LocalPostgres]:
 @pytest.fixture
 def postgres_url(postgres: LocalPostgres) -> str:
     return new_database(postgres)
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[LocalZooKeeper]:
+    """A ZooKeeper that all tests share; each takes a root of its own from `new_root`."""
+    with running_zookeeper() as server:
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
