@@ -1,10 +1,12 @@
 """One call: sent, answered or tried again, and its failure turned into an error of ours.
 
     call ──▶ answered ──▶ the answer
-      ▲  └─▶ failed ────▶ it is no passing one, or patience is at its end ──▶ raised
+      ▲  ├─▶ another replica delivers it ──▶ the same call there, a few times
+      │  └─▶ failed ────▶ it is no passing one, or patience is at its end ──▶ raised
       └── pause ◀── next address ◀── a passing failure, and to repeat the call does no harm
 
 A call does no harm when repeated if the server recognises it, or if the server itself said that it did nothing.
+Where a subscription was found is remembered, so that the next call about it goes there at once.
 Pauses double, and are of random length, so that many clients do not come back all at once.
 """
 
@@ -17,7 +19,7 @@ from typing import TypeVar
 import grpc
 
 from pathsieve.endpoints import Endpoint, Endpoints
-from pathsieve.errors import PathSieveError, Unavailable
+from pathsieve.errors import PathSieveError, Unavailable, WrongReplica
 from pathsieve.statuses import error_of_call, is_passing, is_unexplained
 
 __all__ = ["Caller", "Pauses"]
@@ -29,6 +31,12 @@ SHORTEST, LONGEST = 0.1, 5.0
 """Seconds of the first pause, and of the last ones."""
 
 LEAST = 2.0
+"""Seconds to go on in any case with what has no explanation, for the sake of one, and with what is changing hands."""
+
+HOPS = 4
+"""Replicas that are asked one after the other, each named by the last, before a pause. At rest two are enough."""
+
+MOST_HOMES = 10_000
 
 
 class Pauses:
@@ -55,8 +63,7 @@ class Pauses:
 
 
 def _least(error: PathSieveError) -> float:
-    """How long to go on in any case: what has no explanation is tried again, for the sake of one."""
-    return LEAST if is_unexplained(error) else 0.0
+    return LEAST if is_unexplained(error) or isinstance(error, WrongReplica) else 0.0
 
 
 class Caller:
@@ -66,6 +73,7 @@ class Caller:
         self.endpoints = endpoints
         self.timeout = timeout
         self.patience = patience
+        self._homes: dict[str, str] = {}
 
     async def unary(
         self,
@@ -74,22 +82,50 @@ class Caller:
         *,
         repeatable: bool = True,
         longer: float = 0.0,
+        about: str = "",
     ) -> Response:
-        """The answer to a request; `longer` is added to the time it may take."""
+        """The answer to a request; `longer` is added to the time it may take. `about` names a subscription whose
+        replica is to answer."""
         if not repeatable:
             await self._wait_until_ready()
         pauses = Pauses(self.patience)
         while True:
-            endpoint = self.endpoints.current
             try:
-                call = method(endpoint)(request, timeout=self.timeout + longer, metadata=endpoint.metadata)
-                return await call
-            except grpc.aio.AioRpcError as failed:
-                error = error_of_call(failed, endpoint.address)
+                return await self._follow(method, request, self.timeout + longer, about)
+            except PathSieveError as failed:
+                error = failed
             if not is_passing(error) or not (repeatable or error.reason):
                 raise error
             self.endpoints.move_on()
             await pauses.pause(error)
+
+    async def _follow(
+        self,
+        method: Callable[[Endpoint], grpc.aio.UnaryUnaryMultiCallable[Request, Response]],
+        request: Request,
+        timeout: float,
+        about: str,
+    ) -> Response:
+        """The answer of the current server, or of the replica that it names, or of the one that that one names."""
+        address = self._homes.pop(about, "")
+        for hop in range(1, HOPS + 1):
+            endpoint = self.endpoints.at(address) if address else self.endpoints.current
+            try:
+                answer = await _answer(method, request, timeout, endpoint)
+            except WrongReplica as wrong:
+                if not wrong.address or hop == HOPS:
+                    raise
+                address = wrong.address
+            else:
+                break
+        self._remember(about, address)
+        return answer
+
+    def _remember(self, about: str, address: str) -> None:
+        if about and address:
+            if len(self._homes) >= MOST_HOMES:
+                self._homes.clear()
+            self._homes[about] = address
 
     async def _wait_until_ready(self) -> None:
         """What must not be sent twice is not sent before somebody listens, unless patience is at its end."""
@@ -102,3 +138,16 @@ class Caller:
             except TimeoutError:
                 self.endpoints.move_on()
                 await pauses.pause(Unavailable(f"no answer from {endpoint.address}", {"address": endpoint.address}))
+
+
+async def _answer(
+    method: Callable[[Endpoint], grpc.aio.UnaryUnaryMultiCallable[Request, Response]],
+    request: Request,
+    timeout: float,
+    endpoint: Endpoint,
+) -> Response:
+    try:
+        call = method(endpoint)(request, timeout=timeout, metadata=endpoint.metadata)
+        return await call
+    except grpc.aio.AioRpcError as failed:
+        raise error_of_call(failed, endpoint.address) from None

@@ -72,20 +72,22 @@ class DeliveryCalls:
         """Some messages now; `wait` so many seconds for the first. `acknowledge` them before their deadline."""
         name = name_of(subscription)
         request = pb.PullRequest(subscription=name, max_messages=max_messages, wait=to_duration(wait))
-        response = await self._caller.unary(lambda endpoint: endpoint.delivery.Pull, request, longer=wait)
+        response = await self._caller.unary(lambda endpoint: endpoint.delivery.Pull, request, longer=wait, about=name)
         return [Pulled(name, one.sequence, from_document(one.document), one.attempt) for one in response.messages]
 
     async def acknowledge(self, subscription: Named, messages: Iterable[Pulled | int]) -> None:
         """These messages, or sequence numbers, are dealt with. When this returns, that is durable."""
         request = pb.AcknowledgeRequest(subscription=name_of(subscription), sequences=_sequences(messages))
-        await self._caller.unary(lambda endpoint: endpoint.delivery.Acknowledge, request)
+        await self._caller.unary(lambda endpoint: endpoint.delivery.Acknowledge, request, about=request.subscription)
 
     async def modify_ack_deadline(self, subscription: Named, messages: Iterable[Pulled | int], seconds: float) -> None:
         """These take longer: so many seconds from now. 0 returns them for redelivery."""
         request = pb.ModifyAckDeadlineRequest(
             subscription=name_of(subscription), sequences=_sequences(messages), deadline=to_duration(seconds)
         )
-        await self._caller.unary(lambda endpoint: endpoint.delivery.ModifyAckDeadline, request)
+        await self._caller.unary(
+            lambda endpoint: endpoint.delivery.ModifyAckDeadline, request, about=request.subscription
+        )
 
     async def seek(self, subscription: Named, *, time: datetime | None = None, sequence: int | None = None) -> int:
         """Deliver again from an earlier point, or go on at a later one; the sequence that comes next."""
@@ -96,7 +98,9 @@ class DeliveryCalls:
             request.time.CopyFrom(_timestamp(time))
         else:
             request.sequence = sequence or 0
-        response = await self._caller.unary(lambda endpoint: endpoint.delivery.Seek, request)
+        response = await self._caller.unary(
+            lambda endpoint: endpoint.delivery.Seek, request, about=request.subscription
+        )
         return response.next_sequence
 
     async def dead_letters(self, subscription: Named) -> AsyncIterator[DeadLetter]:
@@ -104,7 +108,7 @@ class DeliveryCalls:
         name, token = name_of(subscription), ""
         while True:
             request = pb.ListDeadLettersRequest(subscription=name, page_size=PAGE, page_token=token)
-            page = await self._caller.unary(lambda endpoint: endpoint.delivery.ListDeadLetters, request)
+            page = await self._caller.unary(lambda endpoint: endpoint.delivery.ListDeadLetters, request, about=name)
             for letter in page.dead_letters:
                 yield _dead_letter(name, letter)
             token = page.next_page_token

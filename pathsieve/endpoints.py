@@ -1,7 +1,8 @@
 """Where servers are, and how to speak to them: addresses, TLS, a token.
 
     Endpoints ──▶ the current Endpoint: one channel and the stubs on it
-        move_on()  after a failure: the next address, round and round
+        move_on()    after a failure: the next address, round and round
+        at(address)  a replica that another one has named; same token, same TLS
 
 A channel is opened when it is first needed, on the event loop that needs it.
 """
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING
 import grpc
 
 from pathsieve.errors import Cancelled
+from pathsieve.v1.cluster_service_pb2_grpc import ClusterServiceStub
 from pathsieve.v1.delivery_service_pb2_grpc import DeliveryServiceStub
 from pathsieve.v1.publish_service_pb2_grpc import PublishServiceStub
 from pathsieve.v1.subscription_service_pb2_grpc import SubscriptionServiceStub
 
 if TYPE_CHECKING:
+    from pathsieve.v1.cluster_service_pb2_grpc import ClusterServiceAsyncStub
     from pathsieve.v1.delivery_service_pb2_grpc import DeliveryServiceAsyncStub
     from pathsieve.v1.publish_service_pb2_grpc import PublishServiceAsyncStub
     from pathsieve.v1.subscription_service_pb2_grpc import SubscriptionServiceAsyncStub
@@ -52,6 +55,7 @@ class Endpoint:
     subscriptions: "SubscriptionServiceAsyncStub"
     publish: "PublishServiceAsyncStub"
     delivery: "DeliveryServiceAsyncStub"
+    cluster: "ClusterServiceAsyncStub"
 
 
 class Endpoints:
@@ -70,9 +74,12 @@ class Endpoints:
 
     @property
     def current(self) -> Endpoint:
+        return self.at(self.addresses[self._place])
+
+    def at(self, address: str) -> Endpoint:
+        """The server at an address, be it among the given ones or not."""
         if self._is_closed:
             raise Cancelled("the client is closed")
-        address = self.addresses[self._place]
         if address not in self._opened:
             self._opened[address] = self._open(address)
         return self._opened[address]
@@ -98,6 +105,7 @@ class Endpoints:
             SubscriptionServiceStub(channel),
             PublishServiceStub(channel),
             DeliveryServiceStub(channel),
+            ClusterServiceStub(channel),
         )
 
 

@@ -12,6 +12,8 @@
     ├── Unauthenticated         no token, or one that is not known or has expired
     ├── PermissionDenied        the token lacks a role
     ├── Unavailable             nobody answers, or not now: `retry_after`
+    │   └── WrongReplica        another replica of the cluster delivers it, or none just now: `address`
+    ├── NotInCluster            the server stands alone, and has no cluster to tell of
     ├── DeadlineExceeded        no answer in time
     ├── Detached                the server ended a stream for good: `reason`
     ├── Cancelled               the call was given up before it was answered
@@ -37,12 +39,14 @@ __all__ = [
     "InvalidRequest",
     "LimitExceeded",
     "NotFound",
+    "NotInCluster",
     "PathSieveError",
     "PermissionDenied",
     "ServerFault",
     "Unauthenticated",
     "Unavailable",
     "Unsupported",
+    "WrongReplica",
 ]
 
 
@@ -142,6 +146,16 @@ class Unavailable(PathSieveError):
     """Nobody answers, or not now."""
 
     retry_after: float | None = _number("retry_after", "When to try again, in seconds, if the server said so.")
+
+
+class WrongReplica(Unavailable):
+    """Another replica delivers the subscription. Calls follow by themselves, so one sees this when they got nowhere."""
+
+    address: str = _text("address", "Where it is delivered, as the last replica said; empty: nowhere just now.")
+
+
+class NotInCluster(PathSieveError):
+    """The server stands alone, and has no cluster to tell of."""
 
 
 class DeadlineExceeded(PathSieveError):

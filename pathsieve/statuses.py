@@ -20,12 +20,14 @@ from pathsieve.errors import (
     InvalidRequest,
     LimitExceeded,
     NotFound,
+    NotInCluster,
     PathSieveError,
     PermissionDenied,
     ServerFault,
     Unauthenticated,
     Unavailable,
     Unsupported,
+    WrongReplica,
 )
 from pathsieve.v1 import problem_pb2
 
@@ -49,9 +51,13 @@ BY_REASON: dict[str, type[PathSieveError]] = {
     "ETAGMISMATCH": EtagMismatch,
     "LIMITEXCEEDED": LimitExceeded,
     "ALREADYATTACHED": AlreadyAttached,
+    "WRONGREPLICA": WrongReplica,
+    "NOTINCLUSTER": NotInCluster,
     "PERMISSIONDENIED": PermissionDenied,
     "UNAUTHENTICATED": Unauthenticated,
     "STOREUNAVAILABLE": Unavailable,
+    "FENCED": Unavailable,
+    "NOOWNER": Unavailable,
     "DRAINING": Unavailable,
     "LOADING": Unavailable,
 }

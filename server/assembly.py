@@ -21,7 +21,8 @@ from server.filters import TenantFilters
 from server.housekeeping import Housekeeping, RetentionSettings
 from server.log.cursors import Cursors
 from server.log.match_log import MatchLog, Record
-from server.publishing import Publishing, PublishingSettings
+from server.matching import EngineMatching
+from server.publishing import Publishing, PublishingSettings, appending_to
 from server.staging import Staging
 from server.store import Commit, open_store
 from xpathfilter import DocumentLimits
@@ -36,6 +37,7 @@ class BrokerSettings:
     store_url: str
     store_deadline: float = 30.0
     publishing: PublishingSettings = field(default_factory=PublishingSettings)
+    matching_threads: int = 2
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     subscription_limits: SubscriptionLimits = field(default_factory=SubscriptionLimits)
     document_limits: DocumentLimits = field(default_factory=DocumentLimits)
@@ -71,9 +73,8 @@ async def open_broker(
         settings.extractors,
         settings.document_limits,
     )
-    publishing = Publishing(
-        catalog.filters_of, log, deliveries, store.settled, settings.publishing, clock, observers.on_match
-    )
+    matching = EngineMatching(catalog.filters_of, settings.matching_threads, observers.on_match)
+    publishing = Publishing(matching, appending_to(log), deliveries, store.settled, settings.publishing, clock)
 
     def appended(records: Sequence[Record]) -> None:
         publishing.landed(records)

@@ -24,6 +24,7 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         store_url=_store_url(settings),
         store_deadline=settings.store.deadline,
         publishing=_publishing(settings),
+        matching_threads=settings.matching.threads or os.cpu_count() or 1,
         delivery=_delivery(settings),
         subscription_limits=SubscriptionLimits(limits.max_subscriptions_per_tenant, limits.max_expression_length),
         document_limits=documents,
@@ -52,7 +53,6 @@ def _publishing(settings: Settings) -> PublishingSettings:
     return PublishingSettings(
         batch_documents=publishing.batch_documents,
         most_waiting_bytes=publishing.most_waiting_bytes,
-        threads=settings.matching.threads or os.cpu_count() or 1,
         repetition_window=publishing.repetition_window,
         most_repetitions=publishing.most_repetitions,
     )

@@ -28,7 +28,7 @@ from server.store.subscriptions import Columns, Page
 from server.subscriptions import N_TOKENS, PREFIX, Filter, Subscription, Webhook, token_of
 from xpathfilter import DocumentLimits
 
-__all__ = ["Catalog", "Changes", "Created", "Listener", "Progress"]
+__all__ = ["Catalog", "Changes", "Created", "Listener", "Progress", "changed", "revision_of"]
 
 logger = logging.getLogger("pathsieve.catalog")
 
@@ -175,12 +175,12 @@ class Catalog:
     async def _update(self, tenant: str, subscription_id: str, etag: str, changes: Changes) -> Subscription:
         async with self._locks[token_of(tenant, subscription_id)]:
             old = await self._table.get(tenant, subscription_id)
-            new = _changed(old, changes)
+            new = changed(old, changes)
             check_subscription(new, self.limits, self._delivery)
             filters = self.filters_of(tenant)
             handle = await asyncio.to_thread(filters.prepare, new.filter) if new.filter != old.filter else None
             try:
-                stored = await self._table.update(new, _revision(old, etag))
+                stored = await self._table.update(new, revision_of(old, etag))
             except ServerError as error:
                 if handle is not None:
                     filters.discard(handle)
@@ -207,7 +207,7 @@ class Catalog:
         async with self._locks[token_of(tenant, subscription_id)]:
             old = await self._table.get(tenant, subscription_id)
             try:
-                await self._table.delete(tenant, subscription_id, _revision(old, etag) if etag else None)
+                await self._table.delete(tenant, subscription_id, revision_of(old, etag) if etag else None)
             except ServerError as error:
                 self._reconcile_if_unknown(error, [old])
                 raise
@@ -283,7 +283,7 @@ class Catalog:
         engines.reveal_many([handle for handle, _ in loaded], [number for _, number in loaded])
 
 
-def _changed(old: Subscription, changes: Changes) -> Subscription:
+def changed(old: Subscription, changes: Changes) -> Subscription:
     """The subscription with its changes. The secret of a webhook is never read back, so an empty one keeps it."""
     new = replace(old, **changes)
     if isinstance(new.push, Webhook) and isinstance(old.push, Webhook) and not new.push.secret:
@@ -291,7 +291,7 @@ def _changed(old: Subscription, changes: Changes) -> Subscription:
     return new
 
 
-def _revision(current: Subscription, etag: str) -> int:
+def revision_of(current: Subscription, etag: str) -> int:
     """The revision that an etag stands for; the one that was just read if there is none."""
     try:
         return int(etag, 16) if etag else current.revision

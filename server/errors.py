@@ -7,9 +7,13 @@
     ├── EtagMismatch         somebody else has changed it since
     ├── LimitExceeded        a named limit: what it is, what was asked
     ├── AlreadyAttached      another stream has the subscription
+    ├── WrongReplica         another replica delivers the subscription, or none just now
+    ├── NotInCluster         the server stands alone
     ├── PermissionDenied     the token lacks a role
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
+    ├── Fenced               another replica has taken over what this one was about to write; try again
+    ├── NoOwner              some tokens of the cluster have no owner just now; try again
     ├── StoreError           the store cannot be used at all: wrong file, newer version, in use
     ├── Loading              the server has not read all subscriptions yet; try again
     ├── Draining             the server is about to stop; try again elsewhere
@@ -19,21 +23,27 @@ The errors of the engines (`XPathSyntaxError`, `BooleanSyntaxError`, `DocumentEr
 as they are.
 """
 
+from collections.abc import Sequence
+
 __all__ = [
     "AlreadyAttached",
     "AlreadyExists",
     "CannotStart",
     "Draining",
     "EtagMismatch",
+    "Fenced",
     "InvalidRequest",
     "LimitExceeded",
+    "NoOwner",
     "Loading",
     "NotFound",
+    "NotInCluster",
     "PermissionDenied",
     "ServerError",
     "StoreError",
     "StoreUnavailable",
     "Unauthenticated",
+    "WrongReplica",
 ]
 
 
@@ -107,6 +117,26 @@ class AlreadyAttached(ServerError):
         self.name = name
 
 
+class WrongReplica(ServerError):
+    """Another replica delivers the subscription, at `address`; empty: none does just now, try again."""
+
+    def __init__(self, name: str, address: str = "", retry_after: float = 0.5) -> None:
+        if address:
+            super().__init__(f"{name} is delivered by another replica: ask {address}", name=name, address=address)
+        else:
+            message = f"{name} is delivered by no replica just now; try again in a moment"
+            super().__init__(message, name=name, address="", retry_after=retry_after)
+        self.address = address
+        self.retry_after = None if address else retry_after
+
+
+class NotInCluster(ServerError):
+    """The server stands alone, so there is no cluster to look at."""
+
+    def __init__(self) -> None:
+        super().__init__("this server stands alone; the setting cluster.zookeeper makes it a replica of a cluster")
+
+
 class PermissionDenied(ServerError):
     """The token lacks a role."""
 
@@ -126,6 +156,26 @@ class StoreUnavailable(ServerError):
         super().__init__(f"the store is not available: {reason}{outcome}; try again", retry_after=retry_after)
         self.retry_after = retry_after
         self.outcome_unknown = outcome_unknown
+
+
+class Fenced(ServerError):
+    """Another replica has taken over these tokens: nothing was written, and nothing may be."""
+
+    def __init__(self, kind: str, tokens: Sequence[int]) -> None:
+        count = f"{len(tokens)} {kind} token{'s' if len(tokens) > 1 else ''}"
+        super().__init__(f"another replica has taken over {count}; try again", retry_after=0.5)
+        self.kind = kind
+        self.tokens = tokens
+        self.retry_after = 0.5
+
+
+class NoOwner(ServerError):
+    """For some tokens nobody has answered in time, so the document has not met all subscriptions; nothing was kept."""
+
+    def __init__(self, n_tokens: int, seconds: float) -> None:
+        reason = f"no replica has answered for {n_tokens} tokens within {seconds:.1f} s"
+        super().__init__(f"{reason}; try again", tokens=n_tokens, retry_after=1.0)
+        self.retry_after = 1.0
 
 
 class StoreError(ServerError):

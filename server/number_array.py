@@ -52,5 +52,10 @@ class NumberArray:
         return int(values[index]) if index < len(values) else 0
 
     @property
+    def values(self) -> np.ndarray:
+        """All of them, as they are now; not to be changed."""
+        return self._values
+
+    @property
     def nbytes(self) -> int:
         return self._values.nbytes

@@ -16,7 +16,6 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -25,19 +24,16 @@ import numpy as np
 from server.deliveries import EPHEMERAL
 from server.documents import Document
 from server.errors import Draining, ServerError, StoreUnavailable
-from server.filters import Matched, TenantFilters
-from server.log.match_log import MatchLog, Record
+from server.filters import Matched
+from server.log.match_log import Entry, MatchLog, Record
+from server.matching import Match, Matching
 from server.repetitions import Repetitions, key_of
 from server.store.jobs import Operation
 from server.store.published import PublishedIds
 
-__all__ = ["Outcome", "Published", "Publishing", "PublishingCounts", "PublishingSettings"]
+__all__ = ["Append", "Outcome", "Published", "Publishing", "PublishingCounts", "PublishingSettings", "appending_to"]
 
 logger = logging.getLogger("pathsieve.publishing")
-
-ENOUGH_TO_SHARE = 16
-"""Fewer documents are matched by one thread: to wake others, and to wait for them, takes longer than the work. At half
-load, where two or three wait, a batch took 3.0 ms shared, and 1.4 ms alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,6 @@ class PublishingSettings:
 
     batch_documents: int = 256
     most_waiting_bytes: int = 64 << 20
-    threads: int = 2
     repetition_window: float = 600.0
     most_repetitions: int = 1_000_000
 
@@ -62,6 +57,20 @@ class Published:
 
 Outcome = Published | BaseException
 Also = Callable[[int, int], Operation]
+Append = Callable[[Sequence[Entry], Sequence[bytes | None], Sequence[Operation]], Awaitable[Sequence[bool]]]
+"""Makes entries durable, with their keys and with what else is to be done; tells which of them are new."""
+
+
+def appending_to(log: MatchLog) -> Append:
+    """For a server that stands alone: it knows by itself what has come before."""
+
+    async def append(
+        entries: Sequence[Entry], keys: Sequence[bytes | None], also: Sequence[Operation]
+    ) -> Sequence[bool]:
+        await log.append(entries, also)
+        return [True] * len(entries)
+
+    return append
 
 
 @dataclass
@@ -93,8 +102,9 @@ class _Request:
     done: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
-Batch = tuple[list[_Request], list[Matched]]
-_Arrival = tuple[_Request, int, Matched]
+Found = Matched | BaseException
+Batch = tuple[list[_Request], Match]
+_Arrival = tuple[_Request, int, Found]
 
 
 class Publishing:
@@ -102,31 +112,28 @@ class Publishing:
 
     def __init__(
         self,
-        filters_of: Callable[[str], TenantFilters],
-        log: MatchLog,
+        matching: Matching,
+        append: Append,
         streams: EphemeralStreams,
         settled: Callable[[], Awaitable[None]],
         settings: PublishingSettings | None = None,
         clock: Callable[[], float] = time.time,
-        on_match: Callable[[float, int], None] = lambda seconds, n_documents: None,
     ) -> None:
         self.settings = settings or PublishingSettings()
         self.counts = PublishingCounts()
         self.repetitions: Repetitions[Outcome] = Repetitions(
             self.settings.repetition_window, self.settings.most_repetitions, clock
         )
-        self._filters_of = filters_of
-        self._log = log
+        self._matching = matching
+        self._append_to_log = append
         self._streams = streams
         self._settled = settled
         self._clock = clock
-        self._on_match = on_match
         self._requests: deque[_Request] = deque()
         self._waiting_bytes = 0
         self._room = asyncio.Condition()
         self._arrived = asyncio.Event()
         self._matched: asyncio.Queue[Batch] = asyncio.Queue(maxsize=2)
-        self._matcher = ThreadPoolExecutor(1, thread_name_prefix="pathsieve-match")
         self._tasks: set[asyncio.Task[None]] = set()
         self._uncertain: dict[int, Document] = {}
         self._unfinished = 0
@@ -158,7 +165,7 @@ class Publishing:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._matcher.shutdown()
+        self._matching.close()
 
     async def publish(self, tenant: str, documents: Sequence[Document], also: Also | None = None) -> list[Outcome]:
         """What becomes of each document, in order: accepted and durable, or why not.
@@ -223,25 +230,7 @@ class Publishing:
             if not self._requests:
                 self._arrived.clear()
             documents = [request.documents[position] for request in batch for position in request.waiting]
-            matched = await self._match(batch[0].tenant, documents)
-            await self._matched.put((batch, matched))
-
-    async def _match(self, tenant: str, documents: Sequence[Document]) -> list[Matched]:
-        if not documents:
-            return []
-        threads = self.settings.threads if len(documents) >= ENOUGH_TO_SHARE else 1
-        matching = asyncio.get_running_loop().run_in_executor(
-            self._matcher, self._filters_of(tenant).match_many, documents, threads
-        )
-        started = time.perf_counter()
-        await asyncio.wait([matching])
-        self._on_match(time.perf_counter() - started, len(documents))
-        error = matching.exception()
-        if error is None:
-            return matching.result()
-        # A fault of ours: it must not stop the documents behind these.
-        logger.error("matching %d documents failed", len(documents), exc_info=error)
-        return [error] * len(documents)  # type: ignore[list-item]
+            await self._matched.put((batch, await self._matching.match(batch[0].tenant, documents)))
 
     def _next_batch(self) -> list[_Request]:
         """The oldest requests, as long as they are of one tenant and not too many documents."""
@@ -263,10 +252,12 @@ class Publishing:
 
     async def _finish(self, batches: Sequence[Batch]) -> None:
         """Make batches durable in one commit, then tell everybody."""
-        arrivals = [arrival for requests, matched in batches for arrival in _arrivals(requests, matched)]
-        failure = await self._append(arrivals, _operations(batches))
-        for request, position, found in arrivals:
-            self._settle(request, position, found, failure)
+        arrivals = [arrival for requests, match in batches for arrival in _arrivals(requests, match)]
+        failure, repeated = await self._append(arrivals, _operations(batches))
+        for place, (request, position, found) in enumerate(arrivals):
+            self._settle(request, position, found, failure, place in repeated)
+        for requests, match in batches:
+            match.tell(_accepted(requests))
         if isinstance(failure, StoreUnavailable) and failure.outcome_unknown:
             self._run(self._resolve(arrivals, failure))
         for requests, _ in batches:
@@ -277,27 +268,34 @@ class Publishing:
         async with self._room:
             self._room.notify_all()
 
-    async def _append(self, arrivals: Sequence[_Arrival], also: Sequence[Operation]) -> BaseException | None:
-        """Append all durable matches to the log; why not, if the store cannot take them."""
-        entries = [
-            (request.tenant, request.documents[position], _durable(found))
-            for request, position, found in arrivals
-            if _is_durable(found)
-        ]
-        if not entries and not also:
-            return None
-        appending = asyncio.ensure_future(self._log.append(entries, also))
+    async def _append(
+        self, arrivals: Sequence[_Arrival], also: Sequence[Operation]
+    ) -> tuple[BaseException | None, set[int]]:
+        """Append all durable matches to the log; why not, if the store cannot take them, and which it had already."""
+        places = [place for place, (_, _, found) in enumerate(arrivals) if _is_durable(found)]
+        if not places and not also:
+            return None, set()
+        wanted = [arrivals[place] for place in places]
+        entries = [(request.tenant, request.documents[at], _durable(found)) for request, at, found in wanted]
+        keys = [request.keys[at] for request, at, _ in wanted]
+        appending = asyncio.ensure_future(self._append_to_log(entries, keys, also))
         await asyncio.wait([appending])
         error = appending.exception()
-        if error is not None and not isinstance(error, ServerError):
+        if error is None:
+            return None, {place for place, is_new in zip(places, appending.result(), strict=True) if not is_new}
+        if not isinstance(error, ServerError):
             logger.error("appending %d documents failed", len(entries), exc_info=error)
-        return error
+        return error, set()
 
-    def _settle(self, request: _Request, position: int, found: Matched, failure: BaseException | None) -> None:
+    def _settle(
+        self, request: _Request, position: int, found: Found, failure: BaseException | None, is_repeated: bool
+    ) -> None:
         """The outcome of one document. Streams are told of what is accepted, and only then."""
         outcome: Outcome
         if isinstance(found, BaseException):
             outcome = found
+        elif is_repeated:
+            outcome = self._repeated(request.documents[position])
         elif failure is not None and (_is_durable(found) or request.also is not None):
             outcome = failure
         else:
@@ -334,6 +332,8 @@ class Publishing:
                 self._finish_repetition(request, position, outcome)
 
     def _count(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Published) and outcome.duplicate:
+            return
         if isinstance(outcome, Published):
             self.counts.accepted += 1
             self.counts.matches += outcome.matches
@@ -341,17 +341,27 @@ class Publishing:
             self.counts.refused += 1
 
 
-def _arrivals(requests: Sequence[_Request], matched: Sequence[Matched]) -> list[_Arrival]:
+def _places(requests: Sequence[_Request]) -> list[tuple[_Request, int]]:
+    return [(request, position) for request in requests for position in request.waiting]
+
+
+def _arrivals(requests: Sequence[_Request], match: Match) -> list[_Arrival]:
     """Each document of a batch with what it matched."""
-    places = [(request, position) for request in requests for position in request.waiting]
-    return [(request, position, found) for (request, position), found in zip(places, matched, strict=True)]
+    found = zip(_places(requests), match.found, strict=True)
+    return [(request, position, numbers) for (request, position), numbers in found]
+
+
+def _accepted(requests: Sequence[_Request]) -> list[int]:
+    """The places, in the batch, of documents that were accepted and are new."""
+    outcomes = (request.outcomes[position] for request, position in _places(requests))
+    return [place for place, outcome in enumerate(outcomes) if isinstance(outcome, Published) and not outcome.duplicate]
 
 
 def _operations(batches: Sequence[Batch]) -> list[Operation]:
     """What else is to be done in the transaction."""
     operations = []
-    for requests, matched in batches:
-        arrivals = _arrivals(requests, matched)
+    for requests, match in batches:
+        arrivals = _arrivals(requests, match)
         for request in requests:
             if request.also is not None:
                 found = [len(one) for whose, _, one in arrivals if whose is request and isinstance(one, np.ndarray)]
@@ -363,10 +373,10 @@ def _n_durable(found: np.ndarray) -> int:
     return int(found.searchsorted(EPHEMERAL))
 
 
-def _durable(found: Matched) -> np.ndarray:
+def _durable(found: Found) -> np.ndarray:
     assert isinstance(found, np.ndarray)
     return found[: _n_durable(found)]
 
 
-def _is_durable(found: Matched) -> bool:
+def _is_durable(found: Found) -> bool:
     return isinstance(found, np.ndarray) and len(found) > 0 and int(found[0]) < EPHEMERAL

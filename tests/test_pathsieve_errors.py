@@ -19,10 +19,12 @@ from pathsieve.errors import (
     InvalidRequest,
     LimitExceeded,
     NotFound,
+    NotInCluster,
     PathSieveError,
     ServerFault,
     Unavailable,
     Unsupported,
+    WrongReplica,
 )
 from pathsieve.statuses import error_of_call, error_of_problem, is_passing
 from pathsieve.v1.problem_pb2 import Problem
@@ -65,6 +67,8 @@ REASONS = {
     "an_attribute": (Code.INVALID_ARGUMENT, "EVENT_ERROR", DocumentRefused),
     "a_field": (Code.INVALID_ARGUMENT, "INVALID_REQUEST", InvalidRequest),
     "attached": (Code.FAILED_PRECONDITION, "ALREADY_ATTACHED", AlreadyAttached),
+    "another_replica": (Code.FAILED_PRECONDITION, "WRONG_REPLICA", WrongReplica),
+    "no_cluster": (Code.FAILED_PRECONDITION, "NOT_IN_CLUSTER", NotInCluster),
     "an_etag": (Code.ABORTED, "ETAG_MISMATCH", EtagMismatch),
     "loading": (Code.UNAVAILABLE, "LOADING", Unavailable),
     "an_unknown_reason": (Code.NOT_FOUND, "SOMETHING_NEW", NotFound),
@@ -106,6 +110,7 @@ def test_facts_have_their_types() -> None:
 
 PASSING = {
     "unavailable": (Unavailable("later"), True),
+    "a_move": (WrongReplica("elsewhere", {"address": "b:7443"}), True),
     "a_rate": (LimitExceeded("slower", {"retry_after": "0.5"}), True),
     "a_size": (LimitExceeded("smaller"), False),
     "a_name": (NotFound("nowhere"), False),

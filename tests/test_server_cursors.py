@@ -168,7 +168,7 @@ async def test_acknowledgements_are_flushed_by_themselves(store: Store, log: Mat
     cursors = await Cursors.open(store, log, flush_interval=0.0)
     await append(log, 1)
     acknowledge(cursors, (1, 1))
-    while not await store.read(lambda connection: connection.execute("SELECT page FROM cursor_pages")):
+    while not await store.read(lambda connection: connection.execute("SELECT page FROM cursors")):
         pass
     assert int((await reopened(store)).floors[1]) == 1
     await cursors.close()

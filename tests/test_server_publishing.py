@@ -12,7 +12,8 @@ from server.documents import Document
 from server.errors import Draining, StoreUnavailable
 from server.filters import Matched, TenantFilters
 from server.log.match_log import Record
-from server.publishing import Published, Publishing, PublishingSettings
+from server.matching import EngineMatching
+from server.publishing import Published, Publishing, PublishingSettings, appending_to
 from server.subscriptions import Filter
 from xpathfilter import DocumentError
 
@@ -69,8 +70,8 @@ class Bench:
             filters = self.tenants["desk"]
             filters.reveal(filters.prepare(Filter("xpath", path)), number)
         self.publishing = Publishing(
-            self.tenants.__getitem__,
-            self.log,  # type: ignore[arg-type]
+            EngineMatching(self.tenants.__getitem__),
+            appending_to(self.log),  # type: ignore[arg-type]
             self.streams,
             self.log.settled,
             PublishingSettings(**settings),  # type: ignore[arg-type]

@@ -60,6 +60,15 @@ CASES = {
         errors.AlreadyAttached("subscriptions/x", "exclusively"),
         (StatusCode.FAILED_PRECONDITION, "ALREADY_ATTACHED", {"name": "subscriptions/x"}),
     ),
+    "another_replica": (
+        errors.WrongReplica("subscriptions/x", "b:7443"),
+        (StatusCode.FAILED_PRECONDITION, "WRONG_REPLICA", {"name": "subscriptions/x", "address": "b:7443"}),
+    ),
+    "no_replica": (
+        errors.WrongReplica("subscriptions/x", retry_after=2.5),
+        (StatusCode.FAILED_PRECONDITION, "WRONG_REPLICA", {"address": "", "retry_after": "2.5"}),
+    ),
+    "no_cluster": (errors.NotInCluster(), (StatusCode.FAILED_PRECONDITION, "NOT_IN_CLUSTER", {})),
     "too_much": (
         errors.LimitExceeded("max_document_bytes", 10, 20),
         (StatusCode.RESOURCE_EXHAUSTED, "LIMIT_EXCEEDED", {"limit": "max_document_bytes", "allowed": "10"}),
@@ -126,6 +135,13 @@ def test_a_bad_request_names_its_field(error: Exception, field: str) -> None:
 def test_who_may_try_again_is_told_when() -> None:
     retry = detail(described(errors.StoreUnavailable("gone", 2.5), "a test"), error_details_pb2.RetryInfo)
     assert retry.retry_delay.ToTimedelta().total_seconds() == 2.5
+
+
+def test_who_is_sent_elsewhere_is_not_told_to_wait() -> None:
+    elsewhere = described(errors.WrongReplica("subscriptions/x", "b:7443"), "a test")
+    nowhere = described(errors.WrongReplica("subscriptions/x"), "a test")
+    assert detail(elsewhere, error_details_pb2.RetryInfo) is None
+    assert detail(nowhere, error_details_pb2.RetryInfo) is not None
 
 
 def test_a_limit_without_a_time_promises_nothing() -> None:

@@ -125,7 +125,11 @@ async def test_changes_since_a_revision_tell_all_and_deletions_too(store: Store)
     await store.subscriptions.update(subscription("b"))
     await store.subscriptions.delete("default", "a")
     changes = await store.subscriptions.changed_since(before)
-    assert ([each.id for each in changes.changed], changes.deleted, changes.revision) == (["b"], [1], before + 2)
+    assert ([each.id for each in changes.changed], changes.deleted, changes.revision) == (
+        ["b"],
+        [(1, "default", "a")],
+        before + 2,
+    )
     assert await store.subscriptions.forget_deleted(before=1e12) == 1
     assert (await store.subscriptions.changed_since(before)).deleted == []
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from pathsieve.v1 import document_pb2 as pathsieve_dot_v1_dot_document__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fpathsieve/v1/peer_service.proto\x12\x0cpathsieve.v1\x1a\x1bpathsieve/v1/document.proto\"m\n\x12MatchStreamRequest\x12)\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32\x18.pathsieve.v1.MatchBatch\x12,\n\x08outcomes\x18\x02 \x03(\x0b\x32\x1a.pathsieve.v1.MatchOutcome\"x\n\nMatchBatch\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x03\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12)\n\tdocuments\x18\x03 \x03(\x0b\x32\x16.pathsieve.v1.Document\x12\x10\n\x08revision\x18\x04 \x01(\x03\x12\x0e\n\x06tokens\x18\x05 \x01(\x0c\"/\n\x0cMatchOutcome\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x03\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x03(\x05\"W\n\x13MatchStreamResponse\x12*\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x19.pathsieve.v1.MatchAnswer\x12\x14\n\x0c\x63redit_bytes\x18\x02 \x01(\x03\"i\n\x0bMatchAnswer\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x03\x12\x0e\n\x06tokens\x18\x02 \x01(\x0c\x12\x0f\n\x07numbers\x18\x03 \x03(\x0c\x12\x15\n\rwants_outcome\x18\x04 \x03(\x05\x12\x13\n\x0bn_ephemeral\x18\x05 \x03(\x05\x32\x65\n\x0bPeerService\x12V\n\x0bMatchStream\x12 .pathsieve.v1.MatchStreamRequest\x1a!.pathsieve.v1.MatchStreamResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fpathsieve/v1/peer_service.proto\x12\x0cpathsieve.v1\x1a\x1bpathsieve/v1/document.proto\"m\n\x12MatchStreamRequest\x12)\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32\x18.pathsieve.v1.MatchBatch\x12,\n\x08outcomes\x18\x02 \x03(\x0b\x32\x1a.pathsieve.v1.MatchOutcome\"x\n\nMatchBatch\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x03\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12)\n\tdocuments\x18\x03 \x03(\x0b\x32\x16.pathsieve.v1.Document\x12\x10\n\x08revision\x18\x04 \x01(\x03\x12\x0e\n\x06tokens\x18\x05 \x01(\x0c\"/\n\x0cMatchOutcome\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x03\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x03(\x05\"W\n\x13MatchStreamResponse\x12*\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x19.pathsieve.v1.MatchAnswer\x12\x14\n\x0c\x63redit_bytes\x18\x02 \x01(\x03\"e\n\x0bMatchAnswer\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x03\x12\x0e\n\x06tokens\x18\x02 \x01(\x0c\x12\x0f\n\x07numbers\x18\x03 \x03(\x0c\x12\x15\n\rwants_outcome\x18\x04 \x03(\x05\x12\x0f\n\x07refused\x18\x05 \x03(\x05\x32\x65\n\x0bPeerService\x12V\n\x0bMatchStream\x12 .pathsieve.v1.MatchStreamRequest\x1a!.pathsieve.v1.MatchStreamResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,7 +41,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MATCHSTREAMRESPONSE']._serialized_start=360
   _globals['_MATCHSTREAMRESPONSE']._serialized_end=447
   _globals['_MATCHANSWER']._serialized_start=449
-  _globals['_MATCHANSWER']._serialized_end=554
-  _globals['_PEERSERVICE']._serialized_start=556
-  _globals['_PEERSERVICE']._serialized_end=657
+  _globals['_MATCHANSWER']._serialized_end=550
+  _globals['_PEERSERVICE']._serialized_start=552
+  _globals['_PEERSERVICE']._serialized_end=653
 # @@protoc_insertion_point(module_scope)

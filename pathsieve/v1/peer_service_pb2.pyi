@@ -139,7 +139,7 @@ class MatchAnswer(_message.Message):
     TOKENS_FIELD_NUMBER: _builtins.int
     NUMBERS_FIELD_NUMBER: _builtins.int
     WANTS_OUTCOME_FIELD_NUMBER: _builtins.int
-    N_EPHEMERAL_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
     batch: _builtins.int
     tokens: _builtins.bytes
     """Which tokens are answered for, as bits."""
@@ -149,11 +149,11 @@ class MatchAnswer(_message.Message):
 
     @_builtins.property
     def wants_outcome(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Ephemeral filters want some of it: tell what becomes of these places."""
+        """Filters of streams want some of it: tell what becomes of these places."""
 
     @_builtins.property
-    def n_ephemeral(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """How many ephemeral filters want each of those."""
+    def refused(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Places of documents that could not be matched here."""
 
     def __init__(
         self,
@@ -162,11 +162,11 @@ class MatchAnswer(_message.Message):
         tokens: _builtins.bytes = ...,
         numbers: _abc.Iterable[_builtins.bytes] | None = ...,
         wants_outcome: _abc.Iterable[_builtins.int] | None = ...,
-        n_ephemeral: _abc.Iterable[_builtins.int] | None = ...,
+        refused: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "n_ephemeral", b"n_ephemeral", "numbers", b"numbers", "tokens", b"tokens", "wants_outcome", b"wants_outcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "numbers", b"numbers", "refused", b"refused", "tokens", b"tokens", "wants_outcome", b"wants_outcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

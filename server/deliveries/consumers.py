@@ -12,7 +12,7 @@
 A stream that takes over from pulls gets what they had out, too; a pull that waits comes back empty.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
@@ -91,6 +91,13 @@ class Consumers:
         consumer.wake()
         return stream
 
+    def hand_over(self, goes: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Other replicas have some subscriptions from now on, a mask of numbers tells which: whoever has one of them,
+        or follows a tenant, is told to ask again."""
+        for consumer in list(self._consumers):
+            if consumer.follows or goes(consumer.members.numbers).any():
+                self._dismiss(consumer, GoodbyeReason.MOVED)
+
     def _older(self, tenant: str, name: str) -> Attachment | None:
         """The stream of the same consumer name, if it is still there."""
         older = self._named.get((tenant, name)) if name else None
@@ -115,7 +122,7 @@ class Consumers:
                 raise AlreadyAttached(self._name_of(owner, subscriptions), _why(owner, mode))
         for owner in owners:
             if owner.pulls:
-                self._dismiss(owner)
+                self._dismiss(owner, GoodbyeReason.REPLACED)
         return joined
 
     def _owners(self, tenant: str, subscriptions: Sequence[Subscription], follows: bool) -> set[Consumer]:
@@ -132,9 +139,9 @@ class Consumers:
         names = (subscription.name for subscription in subscriptions if self.of(subscription.number) is owner)
         return next(names, "subscriptions/-")
 
-    def _dismiss(self, consumer: Consumer) -> None:
+    def _dismiss(self, consumer: Consumer, reason: GoodbyeReason) -> None:
         for stream in list(consumer.streams):
-            stream.goodbye(GoodbyeReason.REPLACED)
+            stream.goodbye(reason)
         consumer.streams.clear()
         consumer.end()
 

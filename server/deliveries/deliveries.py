@@ -222,6 +222,15 @@ class Deliveries:
         self._cursors.forget(subscription.number)
         self._pushes.remove(subscription.number)
 
+    def hand_over(self, goes: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Other replicas deliver some subscriptions from now on; a mask of numbers tells which."""
+        self._consumers.hand_over(goes)
+        self._pushes.hand_over(goes)
+
+    def hears(self, numbers: np.ndarray) -> bool:
+        """Does anybody here wait for any of `numbers`?"""
+        return self._environment.routes.hears(numbers)
+
     # The end
 
     async def drain(self) -> None:

@@ -38,6 +38,7 @@ class GoodbyeReason(Enum):
     DELETED = "the last subscription of the stream is gone"
     TOO_SLOW = "the stream did not keep up, and ephemeral filters keep nothing"
     UNAUTHENTICATED = "the token is no longer valid"
+    MOVED = "another replica delivers some of it from now on; attach again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ letters.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -72,6 +72,12 @@ class Pushes:
         if self._subscriptions.pop(number, None) is not None:
             self._environment.routes.unroute(number, self._feed_id)
             self._forget(number)
+
+    def hand_over(self, goes: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Push those no more that a mask of numbers tells."""
+        numbers = np.fromiter(self._subscriptions, np.int64, len(self._subscriptions))
+        for number in numbers[goes(numbers)].tolist():
+            self.remove(number)
 
     def restart(self, number: int) -> None:
         """Its cursor or its policy was changed: start from where it stands."""

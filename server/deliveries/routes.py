@@ -80,6 +80,11 @@ class Routes:
         found = (self._listeners[feed_id] for feed_id in np.unique(self.feed_of[numbers]).tolist())
         return {listener for listener in found if listener is not None}
 
+    def hears(self, numbers: np.ndarray) -> bool:
+        """Does anybody hear of any of `numbers`, which ascend?"""
+        known = numbers[: np.searchsorted(numbers, len(self.feed_of))]
+        return bool((self.feed_of[known] != NOBODY).any())
+
     def announce(self, record: Record) -> None:
         """Tell each feed that listens for a number of the record, once."""
         self.tail = record.position

@@ -15,22 +15,27 @@ without a backlog at the last checkpoint, to that checkpoint. Seeking back sets 
 
 An acknowledgement is durable after the next `flush`, which comes by itself within `flush_interval` seconds. One that
 is lost in a crash is a redelivery.
+
+Of several replicas each has the cursors of its tokens: it loads them when it has taken a token, and writes them as long
+as the store takes its writes; what an old owner could not write any more is a redelivery too.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
-from server.errors import StoreUnavailable
+from server.errors import Fenced, StoreUnavailable
 from server.log import cursor_rows
+from server.log.cursor_rows import BLOCK, N_TOKENS, PAGE, pages_of
 from server.log.leftovers import Leftovers
 from server.log.match_log import MatchLog
 from server.log.number_codes import unpack
-from server.log.rows import PAGE
 from server.store import Store
+from server.store.databases import Connection
+from server.store.jobs import Operation
 
 __all__ = ["Cursors"]
 
@@ -41,15 +46,17 @@ class Cursors:
     """The cursors of one log. All methods are called on the event loop; `open` makes one."""
 
     def __init__(self, store: Store, log: MatchLog, flush_interval: float) -> None:
-        self.floors = np.zeros(PAGE, np.int64)
-        self.floor_positions = np.zeros(PAGE, np.int64)
-        self.gone = np.zeros(PAGE, np.int64)
+        self.floors = np.zeros(BLOCK, np.int64)
+        self.floor_positions = np.zeros(BLOCK, np.int64)
+        self.gone = np.zeros(BLOCK, np.int64)
         self.flush_interval = flush_interval
+        self.fence: Callable[[Sequence[int]], Operation] = lambda tokens: lambda connection: None
         self._store = store
         self._log = log
         self._leftovers: dict[int, Leftovers] = {}
-        self._has_leftovers = np.zeros(PAGE, np.bool_)
-        self._dirty_pages = np.zeros(1, np.bool_)
+        self._has_leftovers = np.zeros(BLOCK, np.bool_)
+        self._dirty_pages = np.zeros(N_TOKENS, np.bool_)
+        self._is_ours = np.zeros(N_TOKENS, np.bool_)
         self._dirty_leftovers: set[int] = set()
         self._changes = 0
         self._flushed = 0
@@ -58,27 +65,54 @@ class Cursors:
         self._flusher: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, store: Store, log: MatchLog, *, flush_interval: float = 0.3) -> "Cursors":
-        """The cursors as they were last flushed. From now on the log tells them of new records."""
+    async def open(
+        cls, store: Store, log: MatchLog, *, flush_interval: float = 0.3, tokens: Sequence[int] = range(N_TOKENS)
+    ) -> "Cursors":
+        """The cursors of some tokens as they were last flushed. From now on the log tells them of new records."""
         cursors = cls(store, log, flush_interval)
-        pages, leftovers = await store.read(cursor_rows.read)
-        cursors.ensure(len(log.heads) - 1)
-        for page, *codes in pages:
-            cursors.ensure(page * PAGE + PAGE - 1)
-            for name, code in zip(cursor_rows.COLUMNS, codes, strict=True):
-                getattr(cursors, name)[page * PAGE : (page + 1) * PAGE] = unpack(code, PAGE)
-        for number, state in leftovers:
-            cursors.ensure(number)
-            cursors._keep(number, Leftovers.from_text(state))
+        await store.write(cursor_rows.convert)
+        await cursors.load(tokens)
         cursors._start()
         return cursors
 
+    async def load(self, tokens: Sequence[int]) -> None:
+        """Read the cursors of some tokens, in place of what is in memory."""
+        pages, leftovers = await self._store.read(partial(cursor_rows.read, tokens=tokens))
+        self.ensure(max(len(self._log.heads) - 1, *(page // N_TOKENS * BLOCK for page, *_ in pages), 0))
+        self.unload(tokens)
+        self._is_ours[list(tokens)] = True
+        for page, *codes in pages:
+            first = page // N_TOKENS * BLOCK + page % N_TOKENS
+            for name, code in zip(cursor_rows.COLUMNS, codes, strict=True):
+                getattr(self, name)[first : first + BLOCK : N_TOKENS] = unpack(code, PAGE)
+        for number, state in leftovers:
+            self.ensure(number)
+            self._keep(number, Leftovers.from_text(state))
+        self._find_idle(np.array(tokens, np.int64))
+
+    def unload(self, tokens: Sequence[int]) -> None:
+        """Forget some tokens; what is not written of them is not written any more."""
+        gone = np.isin(np.arange(N_TOKENS), tokens)
+        self._is_ours[gone] = False
+        for name in cursor_rows.COLUMNS:
+            getattr(self, name).reshape(-1, N_TOKENS)[:, gone] = 0
+        self._dirty_pages.reshape(-1, N_TOKENS)[:, gone] = False
+        for number in [number for number in self._leftovers if gone[number % N_TOKENS]]:
+            del self._leftovers[number]
+            self._has_leftovers[number] = False
+        self._dirty_leftovers = {number for number in self._dirty_leftovers if not gone[number % N_TOKENS]}
+
+    def _find_idle(self, tokens: np.ndarray) -> None:
+        """Whoever had nothing waiting when the last segment was closed need not be looked for before that."""
+        log, n_known = self._log, len(self._log.closer.heads)
+        numbers = np.flatnonzero(np.isin(np.arange(N_TOKENS), tokens)[np.arange(len(self.floors)) % N_TOKENS])
+        known = numbers[numbers < n_known]
+        idle = known[self.floors[known] == log.closer.heads[known]]
+        self.floor_positions[idle] = log.tail.closed
+        self.floor_positions[numbers[numbers >= n_known]] = log.tail.closed
+
     def _start(self) -> None:
         log = self._log
-        n_known = len(log.closer.heads)
-        idle = np.flatnonzero(self.floors[:n_known] == log.closer.heads)
-        self.floor_positions[idle] = log.tail.closed
-        self.floor_positions[n_known:] = log.tail.closed
         log.closer.on_close = self._segment_closed
         log.tail.before_record = self._meet
         log.reader.start_of = self._start_of
@@ -89,10 +123,10 @@ class Cursors:
         """Make room for a number."""
         if number < len(self.floors):
             return
-        n_pages = max(number // PAGE + 1, 2 * len(self._dirty_pages))
+        n_blocks = max(number // BLOCK + 1, len(self.floors) // BLOCK * 3 // 2)
         for name in (*cursor_rows.COLUMNS, "_has_leftovers"):
-            setattr(self, name, _grown(getattr(self, name), n_pages * PAGE))
-        self._dirty_pages = _grown(self._dirty_pages, n_pages)
+            setattr(self, name, _grown(getattr(self, name), n_blocks * BLOCK))
+        self._dirty_pages = _grown(self._dirty_pages, n_blocks * N_TOKENS)
 
     def acknowledge(
         self, numbers: np.ndarray, sequences: np.ndarray, positions: np.ndarray | int | None = None
@@ -220,14 +254,31 @@ class Cursors:
         states = [
             (number, self._leftovers[number].to_text() if self._leftovers.get(number) else "") for number in numbers
         ]
-        columns = [getattr(self, name).reshape(-1, PAGE)[pages] for name in cursor_rows.COLUMNS]
+        columns = [self._columns(name, pages) for name in cursor_rows.COLUMNS]
+        tokens = sorted({*(pages % N_TOKENS).tolist(), *(number % N_TOKENS for number in numbers)})
+        fence = self.fence(tokens)
+
+        def write(connection: Connection) -> None:
+            fence(connection)
+            cursor_rows.write(connection, pages, columns, states)
+
         try:
-            await self._store.write(partial(cursor_rows.write, pages=pages, columns=columns, leftovers=states))
+            await self._store.write(write)
+        except Fenced as fenced:
+            self._dirty_pages[pages] = True
+            self._dirty_leftovers |= numbers
+            self.unload(fenced.tokens)
+            raise
         except BaseException:
             self._dirty_pages[pages] = True
             self._dirty_leftovers |= numbers
             raise
         self._flushed = changes
+
+    def _columns(self, name: str, pages: np.ndarray) -> np.ndarray:
+        """Of some pages, a row each."""
+        blocks = getattr(self, name).reshape(-1, PAGE, N_TOKENS)
+        return blocks[pages // N_TOKENS, :, pages % N_TOKENS]
 
     async def _flush_now_and_then(self) -> None:
         while True:
@@ -236,6 +287,9 @@ class Cursors:
             self._changed.clear()
             try:
                 await self.flush()
+            except Fenced as fenced:
+                logger.info("acknowledgements of what moved to another replica are dropped: %s", fenced)
+                self._changed.set()
             except StoreUnavailable as error:
                 logger.warning("acknowledgements could not be written yet: %s", error)
                 self._changed.set()
@@ -248,9 +302,9 @@ class Cursors:
 
     def _segment_closed(self, pages: Sequence[int]) -> None:
         """Where a backlog begins is worth writing before the records it begins in are out of memory."""
-        self.ensure(max(pages, default=0) * PAGE)
-        self._dirty_pages[list(pages)] = True
-        self._note_change()
+        numbers = (np.array(pages, np.int64)[:, None] * PAGE + np.arange(PAGE)).ravel()
+        self.ensure(int(numbers.max(initial=0)))
+        self._touch(numbers[self.floor_positions[numbers] > 0])
 
     def _start_of(self, number: int, first_sequence: int) -> int:
         if number >= len(self.floors) or first_sequence <= self.floors[number]:
@@ -298,12 +352,13 @@ class Cursors:
         self._has_leftovers[number] = True
 
     def _touch(self, numbers: np.ndarray) -> None:
-        self._dirty_pages[numbers // PAGE] = True
+        self._dirty_pages[pages_of(numbers[self._is_ours[numbers % N_TOKENS]])] = True
         self._note_change()
 
     def _touch_leftovers(self, number: int) -> None:
-        self._dirty_leftovers.add(number)
-        self._note_change()
+        if self._is_ours[number % N_TOKENS]:
+            self._dirty_leftovers.add(number)
+            self._note_change()
 
     def _note_change(self) -> None:
         self._changes += 1

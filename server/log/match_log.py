@@ -14,6 +14,7 @@ no gaps by construction, and a crash at any moment leaves them exact.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from server.log.number_codes import pack_ascending, unpack_ascending
 from server.log.reader import LogReader
 from server.log.recent_records import Record
 from server.log.retention import Expired, Retention
-from server.log.rows import PAGE, Appending, LogState
+from server.log.rows import PAGE, Appending, LogState, NewRecord
 from server.log.segment_closer import SegmentCloser
 from server.log.tail import LogTail, SegmentLimits
 from server.store import Store
@@ -32,7 +33,7 @@ from server.store.databases import Connection, Row
 from server.store.document_codes import document_to_row
 from server.store.jobs import Operation
 
-__all__ = ["Expired", "MatchLog", "Record", "SegmentLimits"]
+__all__ = ["Entry", "Expired", "MatchLog", "Record", "SegmentLimits"]
 
 Entry = tuple[str, Document, np.ndarray]
 
@@ -99,26 +100,47 @@ class MatchLog:
         Calls of many tasks share a commit. `on_append` has seen the records, in the order of their positions, before
         any caller goes on. The operations in `extra` run in the same transaction: all of it lands, or none.
         """
-        rows = [
-            ((tenant, *document_to_row(document)), pack_ascending(numbers)) for tenant, document, numbers in entries
-        ]
-        landed = partial(self._landed, entries)
-        records: list[Record] = await self._store.writer.run_together(
-            log_rows.append, Appending(self._log, rows, extra), landed
-        )
+        appending = self._appending(entries, [None] * len(entries), extra)
+        records: list[Record] = await self._run(appending, partial(self._landed, entries))
         return records
+
+    async def append_once(
+        self, entries: Sequence[Entry], keys: Sequence[bytes | None], extra: Sequence[Operation] = ()
+    ) -> list[int]:
+        """Append to a log that others append to as well; the positions, 0 where the key of a document was known.
+
+        The records themselves come back with those of the others, through `server.log.follower`.
+        """
+        positions: list[int] = await self._run(self._appending(entries, keys, extra), None)
+        return positions
+
+    def _appending(
+        self, entries: Sequence[Entry], keys: Sequence[bytes | None], extra: Sequence[Operation]
+    ) -> Appending:
+        records = [
+            NewRecord((tenant, *document_to_row(document)), pack_ascending(numbers), document.publish_time, key)
+            for (tenant, document, numbers), key in zip(entries, keys, strict=True)
+        ]
+        return Appending(self._log, records, extra)
+
+    async def _run(self, appending: Appending, landed: Callable[[Any], Any] | None) -> Any:
+        return await self._store.writer.run_together(log_rows.append, appending, landed)
 
     def head(self, number: int) -> int:
         """The newest sequence of a subscription."""
         return int(self.heads[number]) if number < len(self.heads) else 0
 
-    def _landed(self, entries: Sequence[Entry], first_position: int) -> list[Record]:
-        assert first_position == self.tail.position + 1 or not entries, "another process has appended to this log"
+    def _landed(self, entries: Sequence[Entry], positions: Sequence[int]) -> list[Record]:
+        assert not entries or positions[0] == self.tail.position + 1, "another process has appended to this log"
         records = [self.tail.add(document, numbers) for _, document, numbers in entries]
+        self.announce(records)
+        return records
+
+    def announce(self, records: Sequence[Record]) -> None:
+        """These are in the tail now."""
         self._seal_if_full()
         if self.on_append is not None and records:
             self.on_append(records)
-        return records
 
     async def close(self) -> None:
         """Stop closing segments; what is not closed is read again at the next start."""

@@ -82,6 +82,17 @@ class Part:
         self.n_records += 1
         self.n_bytes += n_bytes
 
+    def after(self, position: int) -> "Part":
+        """The records after a position, as a part of their own; this one, if those are all."""
+        if position < self.first_position:
+            return self
+        part = Part(position + 1)
+        bytes_each = self.n_bytes // self.n_records
+        for row in range(self._row_after(position), self.n_records):
+            start, end = self._starts[row : row + 2]
+            part.add(self._numbers[start:end], self._sequences[start:end], float(self._times[row]), bytes_each)
+        return part
+
     def find(self, number: int, after: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """The positions of a number's records after a position, and its sequences there."""
         start = self._starts[self._row_after(after)]

@@ -1,9 +1,8 @@
 """The newest records with their documents, for readers at the tail: as many as fit into some bytes.
 
-oldest ──▶ │ 41 │ 42 │ 43 │ 44 │ ◀── newest      positions have no gaps, so a record is found by its position
+oldest ──▶ │ 41 │ 42 │ 44 │ 47 │ ◀── newest      a replica keeps only those that somebody here listens for
 """
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,23 +34,21 @@ class RecentRecords:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.n_bytes = 0
-        self._records: deque[Record] = deque()
+        self._records: dict[int, Record] = {}
 
     def __len__(self) -> int:
         return len(self._records)
 
     def add(self, record: Record) -> None:
-        self._records.append(record)
+        self._records[record.position] = record
         self.n_bytes += record.memory
         while self.n_bytes > self.max_bytes:
-            self.n_bytes -= self._records.popleft().memory
+            oldest = next(iter(self._records))
+            self.n_bytes -= self._records.pop(oldest).memory
 
     def get(self, position: int) -> Record | None:
         """The record at a position, if it is recent."""
-        if not self._records:
-            return None
-        place = position - self._records[0].position
-        return self._records[place] if 0 <= place < len(self._records) else None
+        return self._records.get(position)
 
     def clear(self) -> None:
         """Forget them; they are read from the store then."""

@@ -1,12 +1,14 @@
 """What the match log reads and writes: operations on a connection, and nothing in memory.
 
-append ──▶ documents, records, logs.position             every document
+append ──▶ documents, records, logs.position, published  every document
+follow ──▶ what others have appended and closed          every replica
 close  ──▶ segments, segment_chunks, head_pages, logs.closed     every segment
 drop   ──▶ all rows of a segment, logs.expired            retention
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,12 +24,16 @@ __all__ = [
     "Appending",
     "Closing",
     "LogState",
+    "NewRecord",
+    "News",
     "Segment",
     "append",
     "close_segment",
     "create",
     "drop_records",
     "drop_segment",
+    "follow",
+    "forget_published",
     "read_chunks",
     "read_documents",
     "read_heads",
@@ -36,6 +42,8 @@ __all__ = [
     "read_state",
     "read_times",
 ]
+
+Value = TypeVar("Value")
 
 PAGE = 1024
 LOG_BITS = 48
@@ -71,13 +79,33 @@ class LogState:
     segments: list[Segment]
 
 
+class NewRecord(NamedTuple):
+    """A record without a position. One whose `key` is known already is left out: another replica has taken it."""
+
+    document: Row
+    numbers: bytes
+    time: float
+    key: bytes | None = None
+
+
 @dataclass(slots=True)
 class Appending:
-    """What one call appends: (tenant, document, numbers) as rows without positions, and what else is to be done."""
+    """What one call appends, and what else is to be done."""
 
     log: int
-    rows: list[tuple[Row, bytes]]
+    records: list[NewRecord]
     extra: Sequence[Operation] = ()
+
+
+class News(NamedTuple):
+    """What is new in a log: rows of (position, numbers, publish time, bytes), and the segments closed meanwhile."""
+
+    rows: list[Row]
+    position: int
+    closed: int
+    expired: int
+    segments: list[Segment]
+    heads: list[tuple[int, np.ndarray]]
 
 
 def create(connection: Connection, log: int) -> None:
@@ -86,34 +114,70 @@ def create(connection: Connection, log: int) -> None:
     connection.execute(sql, (log,))
 
 
-def append(connection: Connection, calls: Sequence[Appending]) -> list[int]:
-    """Append what several calls bring; the first position of each."""
+def append(connection: Connection, calls: Sequence[Appending]) -> list[list[int]]:
+    """Append what several calls bring; the positions of each, 0 for a record that is left out."""
     log = calls[0].log
     for call in calls:
         for operation in call.extra:
             operation(connection)
-    n_rows = sum(len(call.rows) for call in calls)
+    known = _known(connection, [record for call in calls for record in call.records])
+    n_new = sum(record.key is None or record.key not in known for call in calls for record in call.records)
     sql = "UPDATE logs SET position = position + ? WHERE log = ? RETURNING position"
-    position = int(connection.execute(sql, (n_rows, log))[0][0]) - n_rows
-    documents, records, firsts = [], [], []
+    position = int(connection.execute(sql, (n_new, log))[0][0]) - n_new
+    documents, records, positions = [], [], []
     for call in calls:
-        firsts.append(position + 1)
-        for document, numbers in call.rows:
+        positions.append([0] * len(call.records))
+        for place, record in enumerate(call.records):
+            if record.key is not None and record.key in known:
+                continue
             position += 1
             number = (log << LOG_BITS) + position
-            documents.append((number, *document))
-            records.append((log, position, number, numbers))
+            documents.append((number, *record.document))
+            records.append((log, position, number, record.numbers))
+            positions[-1][place] = position
     connection.insert("documents", DOCUMENT_TABLE, documents)
     connection.insert("records", RECORD_TABLE, records)
-    return firsts
+    if records:
+        connection.tell("log")
+    return positions
+
+
+def _known(connection: Connection, records: Sequence[NewRecord]) -> set[bytes]:
+    """The keys that were published before; the others are written down."""
+    times = {record.key: record.time for record in records if record.key is not None}
+    known: set[bytes] = set()
+    for some in _in_blocks(list(times)):
+        sql = f"SELECT key FROM published WHERE key IN ({placeholders(len(some))})"
+        known.update(bytes(key) for (key,) in connection.execute(sql, some))
+    connection.insert("published", ("key", "time"), [(key, time) for key, time in times.items() if key not in known])
+    return known
+
+
+def forget_published(connection: Connection, before: float) -> None:
+    """Forget keys from before a time."""
+    connection.execute("DELETE FROM published WHERE time < ?", (before,))
+
+
+def follow(connection: Connection, log: int, position: int, closed: int, limit: int) -> News:
+    """What came after a position, and what was closed after another."""
+    sql = "SELECT position, closed, expired FROM logs WHERE log = ?"
+    newest, now_closed, expired = connection.execute(sql, (log,))[0]
+    rows = read_open_records(connection, log, position, limit) if newest > position else []
+    if now_closed == closed:
+        return News(rows, newest, closed, expired, [], [])
+    return News(rows, newest, now_closed, expired, _segments(connection, log, closed), read_heads(connection, log))
 
 
 def read_state(connection: Connection, log: int) -> LogState:
     sql = "SELECT position, closed, expired FROM logs WHERE log = ?"
     position, closed, expired = connection.execute(sql, (log,))[0]
-    columns = ", ".join(SEGMENT_TABLE[1:])
-    sql = f"SELECT {columns} FROM segments WHERE log = ? ORDER BY first_position"
-    return LogState(position, closed, expired, [Segment(*row) for row in connection.execute(sql, (log,))])
+    return LogState(position, closed, expired, _segments(connection, log, 0))
+
+
+def _segments(connection: Connection, log: int, after: int) -> list[Segment]:
+    sql = f"""SELECT {", ".join(SEGMENT_TABLE[1:])} FROM segments
+        WHERE log = ? AND first_position > ? ORDER BY first_position"""
+    return [Segment(*row) for row in connection.execute(sql, (log, after))]
 
 
 def read_heads(connection: Connection, log: int) -> list[tuple[int, np.ndarray]]:
@@ -122,12 +186,12 @@ def read_heads(connection: Connection, log: int) -> list[tuple[int, np.ndarray]]
     return [(page, unpack(heads, PAGE)) for page, heads in rows]
 
 
-def read_open_records(connection: Connection, log: int, after: int) -> list[Row]:
-    """(position, numbers, publish time, bytes) of all records after a position."""
+def read_open_records(connection: Connection, log: int, after: int, limit: int = 1 << 62) -> list[Row]:
+    """(position, numbers, publish time, bytes) of the records after a position."""
     sql = """SELECT r.position, r.numbers, d.publish_time, length(d.xml)
         FROM records r JOIN documents d ON d.number = r.document
-        WHERE r.log = ? AND r.position > ? ORDER BY r.position"""
-    return connection.execute(sql, (log, after))
+        WHERE r.log = ? AND r.position > ? ORDER BY r.position LIMIT ?"""
+    return connection.execute(sql, (log, after, limit))
 
 
 def read_documents(connection: Connection, log: int, positions: Sequence[int]) -> dict[int, Document]:
@@ -213,6 +277,6 @@ def drop_segment(connection: Connection, log: int, segment: Segment, chunks: Seq
     connection.execute("UPDATE logs SET expired = ? WHERE log = ?", (segment.last_position, log))
 
 
-def _in_blocks(values: Sequence[int]) -> Iterator[Sequence[int]]:
+def _in_blocks(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
     for start in range(0, len(values), VALUES_AT_ONCE):
         yield values[start : start + VALUES_AT_ONCE]

@@ -5,6 +5,9 @@
 
 Appends go on meanwhile. If the store cannot take it, the part stays in memory and is tried again. A crash in between
 costs nothing: what is not closed is read again at the start.
+
+Of several replicas one is the keeper of the log, and closes for all; the others only seal. A keeper that has been
+replaced and does not know it yet is refused by the store.
 """
 
 import asyncio
@@ -14,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from server.errors import StoreUnavailable
+from server.errors import Fenced, StoreUnavailable
 from server.log import rows as log_rows
 from server.log.number_codes import pack
 from server.log.parts import Part
@@ -22,6 +25,8 @@ from server.log.rows import PAGE, Closing, Segment
 from server.log.segments import SegmentIndex
 from server.log.tail import LogTail
 from server.store import Store
+from server.store.databases import Connection
+from server.store.jobs import Operation
 
 __all__ = ["SegmentCloser"]
 
@@ -36,6 +41,8 @@ class SegmentCloser:
     def __init__(self, store: Store, log: int, tail: LogTail) -> None:
         self.heads = tail.heads.copy()
         self.on_close: Callable[[Sequence[int]], None] | None = None
+        self.is_keeper = True
+        self.fence: Operation = lambda connection: None
         self._store = store
         self._log = log
         self._tail = tail
@@ -44,6 +51,12 @@ class SegmentCloser:
     def seal(self) -> None:
         """OPEN → SEALED, and soon CLOSED."""
         self._tail.seal()
+        self.wake()
+
+    def wake(self) -> None:
+        """Close what is sealed, if that is for us to do."""
+        if not self.is_keeper:
+            return
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._close_sealed())
 
@@ -58,10 +71,14 @@ class SegmentCloser:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _close_sealed(self) -> None:
-        while len(self._tail.parts) > 1:
+        while self.is_keeper and len(self._tail.parts) > 1:
             closing = await asyncio.to_thread(self._closing, self._tail.parts[0])
             try:
-                await self._store.write(partial(log_rows.close_segment, log=self._log, closing=closing))
+                await self._store.write(partial(self._write, closing=closing))
+            except Fenced:
+                logger.info("another replica keeps the log now")
+                self.is_keeper = False
+                return
             except StoreUnavailable as error:
                 logger.warning("a segment could not be closed yet: %s", error)
                 await asyncio.sleep(AGAIN_AFTER)
@@ -69,6 +86,10 @@ class SegmentCloser:
             self._tail.close_first(closing.segment)
             if self.on_close is not None:
                 self.on_close([page for page, _ in closing.head_pages])
+
+    def _write(self, connection: Connection, closing: Closing) -> None:
+        self.fence(connection)
+        log_rows.close_segment(connection, self._log, closing)
 
     def _closing(self, part: Part) -> Closing:
         """In a thread: all that is to be written of a part. Can be repeated."""

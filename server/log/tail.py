@@ -24,6 +24,9 @@ from server.log.rows import PAGE, LogState, Segment
 __all__ = ["LogTail", "SegmentLimits"]
 
 
+NO_DOCUMENT = Document("")
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentLimits:
     """The open part is sealed when it has reached one of these."""
@@ -66,9 +69,11 @@ class LogTail:
         self.recent.add(record)
         return record
 
-    def replay(self, numbers: np.ndarray, publish_time: float, n_bytes: int) -> None:
-        """A record that was found at the start, without its document."""
-        self.parts[-1].add(numbers, self._count(numbers), publish_time, n_bytes)
+    def replay(self, numbers: np.ndarray, publish_time: float, n_bytes: int) -> Record:
+        """The next record, found at the start or of no interest here, without its document."""
+        sequences = self._count(numbers)
+        self.parts[-1].add(numbers, sequences, publish_time, n_bytes)
+        return Record(self.position, NO_DOCUMENT, numbers, sequences)
 
     def _count(self, numbers: np.ndarray) -> np.ndarray:
         if len(numbers):
@@ -99,6 +104,13 @@ class LogTail:
         self.parts.pop(0)
         self.segments.append(segment)
         self.closed = segment.last_position
+
+    def closed_elsewhere(self, segments: Sequence[Segment]) -> None:
+        """Another replica has closed these: what they hold is no longer needed here."""
+        self.segments.extend(segments)
+        self.closed = segments[-1].last_position
+        waiting = [part.after(self.closed) for part in self.parts if part.last_position > self.closed]
+        self.parts = waiting or [Part(self.position + 1)]
 
     def expire_first(self) -> None:
         """CLOSED → EXPIRED for the oldest segment."""

@@ -7,6 +7,8 @@
               QuotaFailure which limit
               RetryInfo    when to try again
 
+A client follows `WrongReplica` to the address among its facts, so it is told to people only where nobody is there.
+
 Anything that is not in the table is a fault of the server: the caller gets INTERNAL and an incident number, and the
 log has the same number beside the traceback.
 """
@@ -50,10 +52,14 @@ CODES: dict[type[BaseException], grpc.StatusCode] = {
     errors.AlreadyExists: Code.ALREADY_EXISTS,
     errors.EtagMismatch: Code.ABORTED,
     errors.AlreadyAttached: Code.FAILED_PRECONDITION,
+    errors.WrongReplica: Code.FAILED_PRECONDITION,
+    errors.NotInCluster: Code.FAILED_PRECONDITION,
     errors.LimitExceeded: Code.RESOURCE_EXHAUSTED,
     errors.PermissionDenied: Code.PERMISSION_DENIED,
     errors.Unauthenticated: Code.UNAUTHENTICATED,
     errors.StoreUnavailable: Code.UNAVAILABLE,
+    errors.Fenced: Code.UNAVAILABLE,
+    errors.NoOwner: Code.UNAVAILABLE,
     errors.Draining: Code.UNAVAILABLE,
     errors.Loading: Code.UNAVAILABLE,
 }

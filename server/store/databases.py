@@ -60,6 +60,9 @@ class Connection(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
+    def tell(self, topic: str) -> None:  # noqa: B027  who stands alone has nobody to tell
+        """Say to other replicas, once this is committed, that something of a topic has changed."""
+
     def execute_script(self, statements: Iterable[str]) -> None:
         for statement in statements:
             self.execute(statement)
@@ -95,13 +98,15 @@ def placeholders(n_values: int) -> str:
     return ", ".join("?" * n_values)
 
 
-def database_at(url: str) -> Database:
-    """The database of a URL: sqlite:///path, a plain path, or postgresql://..."""
+def database_at(url: str, shared: bool = False) -> Database:
+    """The database of a URL: sqlite:///path, a plain path, or postgresql://...; `shared` if replicas share it."""
     scheme, separator, _ = url.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
         from server.store.postgres import PostgresDatabase
 
-        return PostgresDatabase(url)
+        return PostgresDatabase(url, shared)
+    if shared:
+        raise StoreError(url, "replicas share a PostgreSQL; set store.url to postgresql://user@host/database")
     if separator and not url.startswith(SQLITE_PREFIX):
         raise StoreError(f"{scheme}://", "expected sqlite:///path, a path, or postgresql://user@host/database")
     from server.store.sqlite import SqliteDatabase

@@ -4,7 +4,12 @@
 
 Text is compared by code points, as everywhere else. Many rows go in by COPY. Every statement has its index, but right
 after an import the planner does not know and reads whole tables (7,700 subscriptions a second came in, against 31,000);
-so that is switched off. One process writes to one log: it holds an advisory lock for as long as its connection lives.
+so that is switched off.
+
+A server that stands alone holds an advisory lock for as long as its connection lives, so that no other one writes.
+Replicas share that lock, and take turns: each transaction begins with a lock of its own, so they never wait for each
+other in a circle, and positions and revisions become visible in their order. A replica that stops in the middle of a
+transaction (paused, cut off) is put out by the database after `IDLE_SECONDS`, so that the others go on.
 """
 
 import functools
@@ -35,6 +40,8 @@ SPELLINGS = {
 }
 RESPELLED = re.compile(r"\bTEXT\b|\bINTEGER\b|\bBLOB\b|\bREAL\b| WITHOUT ROWID\b|\?")
 LOCK = 0x7073
+CHANNEL = "pathsieve"
+IDLE_SECONDS = 2
 CONNECT_SECONDS = 10
 NOT_NOW = ("40", "53", "55", "57014", "25006")
 """Classes of SQLSTATE: deadlocks, too little disk or memory, locks; and cancelled, read-only."""
@@ -53,8 +60,9 @@ def respelled(sql: str) -> bytes:
 class PostgresConnection(Connection):
     """A connection in autocommit: transactions are ours to open."""
 
-    def __init__(self, connection: "psycopg.Connection[Row]") -> None:
+    def __init__(self, connection: "psycopg.Connection[Row]", shared: bool) -> None:
         self._connection = connection
+        self._shared = shared
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         with self._connection.cursor(binary=True) as cursor:
@@ -73,6 +81,12 @@ class PostgresConnection(Connection):
 
     def begin(self) -> None:
         self._connection.execute("BEGIN")
+        if self._shared:
+            self._connection.execute(f"SELECT pg_advisory_xact_lock({LOCK}, 1)")
+
+    def tell(self, topic: str) -> None:
+        if self._shared:
+            self._connection.execute(f"SELECT pg_notify('{CHANNEL}', %s)", (topic,))
 
     def begin_reading(self) -> None:
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -92,8 +106,9 @@ class PostgresDatabase(Database):
 
     errors = (psycopg.Error,)
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, shared: bool = False) -> None:
         self.url = url
+        self._shared = shared
         parts = urlsplit(url)
         self.place = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
@@ -102,12 +117,16 @@ class PostgresDatabase(Database):
             self.url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="pathsieve"
         )
         connection.execute("SET enable_seqscan = off")
-        return PostgresConnection(connection)
+        if self._shared:
+            connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
+        return PostgresConnection(connection, self._shared)
 
     def claim(self, connection: Connection) -> None:
-        (claimed,) = connection.execute("SELECT pg_try_advisory_lock(?::int, 0)", (LOCK,))[0]
+        kind = "_shared" if self._shared else ""
+        (claimed,) = connection.execute(f"SELECT pg_try_advisory_lock{kind}(?::int, 0)", (LOCK,))[0]
         if not claimed:
-            raise StoreError(self.place, "another server writes to it; stop that one, or choose another database")
+            other = "a server that stands alone" if self._shared else "another server"
+            raise StoreError(self.place, f"{other} writes to it; stop that one, or choose another database")
 
     def release(self) -> None:
         """The lock goes with the connection."""

@@ -4,8 +4,10 @@
                    └─ tombstones                       of deleted ones, for a while
     logs ─┬─ records ──▶ documents                     a record a document: who wants it
           ├─ segments ── segment_chunks                closed stretches of records: number → positions
-          └─ head_pages, cursor_pages                  1024 subscriptions a row: newest sequence; how far each has come
+          └─ head_pages, cursors                       1024 subscriptions a row: newest sequence; how far each has come
     staged, commits                                    batches on their way in
+    token_generations                                  replicas: whose write is an old owner's
+    published                                          replicas: documents that came lately, whoever took them
     writers                                            the newest batch of each, to settle a commit that was cut off
 
 `MIGRATIONS` are run in order, each once and in one transaction with the note that it was run. A store that has
@@ -65,13 +67,29 @@ FIRST = (
         PRIMARY KEY (tenant, query, batch))""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (FIRST,)
+SECOND = (
+    """CREATE TABLE token_generations (
+        kind TEXT NOT NULL, token INTEGER NOT NULL, generation INTEGER NOT NULL, replica TEXT NOT NULL,
+        PRIMARY KEY (kind, token))""",
+    "ALTER TABLE tombstones ADD COLUMN tenant TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE tombstones ADD COLUMN id TEXT NOT NULL DEFAULT ''",
+    "CREATE TABLE published (key BLOB PRIMARY KEY, time REAL NOT NULL)",
+    "CREATE INDEX published_by_time ON published (time)",
+    """CREATE TABLE cursors (
+        token INTEGER NOT NULL, page INTEGER NOT NULL, floors BLOB NOT NULL, floor_positions BLOB NOT NULL,
+        gone BLOB NOT NULL, PRIMARY KEY (token, page))""",
+)
+"""`cursor_pages`, of numbers in a row, is emptied into `cursors`, of numbers that share a token, by the log itself."""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (FIRST, SECOND)
 VERSION = len(MIGRATIONS)
 
 
 def migrate(database: Database, connection: Connection) -> None:
     """Bring a store, new or old, to this version."""
+    connection.begin()
     connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
+    connection.commit()
     found = version_of(connection)
     if found > VERSION:
         raise StoreError(
@@ -90,6 +108,9 @@ def version_of(connection: Connection) -> int:
 def _run_migration(connection: Connection, number: int) -> None:
     connection.begin()
     try:
+        if version_of(connection) != number:  # another replica has been quicker
+            connection.rollback()
+            return
         connection.execute_script(MIGRATIONS[number])
         connection.execute("DELETE FROM schema_version")
         connection.execute("INSERT INTO schema_version (version) VALUES (?)", (number + 1,))

@@ -6,6 +6,7 @@
     dead_letters    what could not be delivered
     staging         batches on their way in
     published       ids of documents, to recognise one that comes again
+    generations     of replicas: who owns a token, so that an old owner's write is refused
 
 `server.log.match_log` and `server.log.cursors` stand on it.
 """
@@ -19,6 +20,7 @@ from server.errors import StoreError, StoreUnavailable
 from server.store.committer import Committer
 from server.store.databases import Connection, Database, database_at
 from server.store.dead_letters import DeadLetterTable
+from server.store.generations import GenerationTable
 from server.store.published import PublishedIds
 from server.store.readers import Readers
 from server.store.schema import migrate
@@ -35,6 +37,7 @@ class Store:
     """An open store. It belongs to the event loop it was opened on."""
 
     def __init__(self, database: Database, writer: Writer, readers: Readers, clock: Callable[[], float]) -> None:
+        self.database = database
         self.place = database.place
         self.writer = writer
         self._readers = readers
@@ -42,6 +45,7 @@ class Store:
         self.dead_letters = DeadLetterTable(self)
         self.staging = StagingTable(self, clock)
         self.published = PublishedIds(self)
+        self.generations = GenerationTable(self)
 
     async def read(self, operation: Callable[[Connection], Result]) -> Result:
         """What `operation` returns; it sees one state of the store, and is not blocked by writes."""
@@ -71,6 +75,7 @@ class Store:
 async def open_store(
     url: str,
     *,
+    shared: bool = False,
     deadline: float = 30.0,
     max_waiting: int = 10_000,
     n_readers: int = 4,
@@ -80,9 +85,9 @@ async def open_store(
     """Open the store at sqlite:///path, a plain path or postgresql://..., and bring it to this version.
 
     A caller gets `StoreUnavailable` when the store has not answered for `deadline` seconds, or when `max_waiting`
-    operations wait already.
+    operations wait already. A `shared` one is written to by other replicas too.
     """
-    database = database_at(url)
+    database = database_at(url, shared)
     committer = await asyncio.to_thread(_opened, database)
     writer = Writer(committer, deadline=deadline, max_waiting=max_waiting, on_commit=on_commit)
     return Store(database, writer, Readers(database, n_readers, deadline), clock)

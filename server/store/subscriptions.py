@@ -9,6 +9,7 @@ A deleted one leaves a tombstone, so that others who hold subscriptions in memor
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +19,12 @@ from server.store.subscription_codes import COLUMNS, from_row, namespaces_from_t
 from server.store.tables import ReadsAndWrites
 from server.subscriptions import Subscription
 
-__all__ = ["Changes", "Columns", "Page", "SubscriptionTable"]
+__all__ = ["Changes", "Columns", "Page", "SubscriptionTable", "Tombstone"]
 
 ALL_COLUMNS = ", ".join(COLUMNS)
 NAMES_AT_ONCE = 500
 CHUNK = 50_000
+CHANGES_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +47,22 @@ class Columns:
     has_options: np.ndarray
 
 
+class Tombstone(NamedTuple):
+    """What is left of a deleted subscription."""
+
+    number: int
+    tenant: str
+    id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened after some revision, up to `revision`."""
+    """What happened after some revision, up to `revision`; `newest` is the last one there is."""
 
     revision: int
+    newest: int
     changed: list[Subscription]
-    deleted: list[int]
+    deleted: list[Tombstone]
 
 
 class SubscriptionTable:
@@ -112,6 +123,17 @@ class SubscriptionTable:
             yield columns
             last = int(columns.numbers[-1])
 
+    async def of_tokens(self, tokens: Sequence[int]) -> AsyncIterator[Columns]:
+        """All subscriptions of some tokens, in the order of their numbers."""
+        last = 0
+        while len((columns := await self._store.read(lambda connection: _of_tokens(connection, tokens, last))).numbers):  # noqa: B023
+            yield columns
+            last = int(columns.numbers[-1])
+
+    async def revision(self) -> int:
+        """The newest revision."""
+        return await self._store.read(_revision)
+
     async def with_options(self) -> AsyncIterator[Subscription]:
         """All subscriptions that have labels, a delivery policy, a schedule or push."""
         last = 0
@@ -120,8 +142,16 @@ class SubscriptionTable:
                 yield from_row(row)
             last = rows[-1][0]
 
+    async def pushed(self, picks: Callable[[int], bool]) -> Sequence[Subscription]:
+        """Those that are pushed, of numbers that a test picks."""
+        return [
+            subscription
+            async for subscription in self.with_options()
+            if subscription.push and picks(subscription.number)
+        ]
+
     async def changed_since(self, revision: int) -> Changes:
-        """Which subscriptions were created, changed or deleted after a revision, as they are now."""
+        """Which subscriptions were created, changed or deleted after a revision, as they are now; at most so many."""
         return await self._store.read(lambda connection: _changed_since(connection, revision))
 
     async def forget_deleted(self, before: float) -> int:
@@ -148,6 +178,7 @@ def _create(
         results.append(stamped)
         rows.append(to_row(stamped))
     connection.insert("subscriptions", COLUMNS, rows)
+    connection.tell("subscriptions")
     return results
 
 
@@ -228,6 +259,7 @@ def _update(connection: Connection, subscription: Subscription, expected: int | 
     settings = ", ".join(f"{column} = ?" for column in COLUMNS[1:])
     row = to_row(changed)
     connection.execute(f"UPDATE subscriptions SET {settings} WHERE number = ?", (*row[1:], row[0]))
+    connection.tell("subscriptions")
     return changed
 
 
@@ -239,8 +271,11 @@ def _delete(
     for table in ("subscriptions", "leftovers", "dead_letters"):
         connection.execute(f"DELETE FROM {table} WHERE number = ?", (found.number,))
     connection.insert(
-        "tombstones", ("number", "token", "revision", "time"), [(found.number, found.token, revision, now)]
+        "tombstones",
+        ("number", "token", "revision", "time", "tenant", "id"),
+        [(found.number, found.token, revision, now, found.tenant, found.id)],
     )
+    connection.tell("subscriptions")
     return found
 
 
@@ -257,7 +292,16 @@ def _count(connection: Connection, tenant: str) -> int:
 def _scan(connection: Connection, after_number: int, limit: int) -> Columns:
     sql = """SELECT number, tenant, kind, expression, namespaces, options <> '' FROM subscriptions
         WHERE number > ? ORDER BY number LIMIT ?"""
-    rows = connection.execute(sql, (after_number, limit))
+    return _columns(connection.execute(sql, (after_number, limit)))
+
+
+def _of_tokens(connection: Connection, tokens: Sequence[int], after_number: int) -> Columns:
+    sql = f"""SELECT number, tenant, kind, expression, namespaces, options <> '' FROM subscriptions
+        WHERE token IN ({placeholders(len(tokens))}) AND number > ? ORDER BY number LIMIT ?"""
+    return _columns(connection.execute(sql, (*tokens, after_number, CHUNK)))
+
+
+def _columns(rows: Sequence[Row]) -> Columns:
     numbers, tenants, kinds, expressions, namespaces, has_options = zip(*rows, strict=True) if rows else ((),) * 6
     return Columns(
         np.array(numbers, np.int64),
@@ -275,8 +319,13 @@ def _with_options(connection: Connection, after_number: int) -> list[Row]:
 
 
 def _changed_since(connection: Connection, revision: int) -> Changes:
-    (newest,) = connection.execute("SELECT value FROM counters WHERE name = 'revision'")[0]
-    sql = f"SELECT {ALL_COLUMNS} FROM subscriptions WHERE revision > ? ORDER BY revision"
-    changed = [from_row(row) for row in connection.execute(sql, (revision,))]
-    sql = "SELECT number FROM tombstones WHERE revision > ? ORDER BY revision"
-    return Changes(newest, changed, [number for (number,) in connection.execute(sql, (revision,))])
+    newest = _revision(connection)
+    last = min(newest, revision + CHANGES_AT_ONCE)
+    sql = f"SELECT {ALL_COLUMNS} FROM subscriptions WHERE revision > ? AND revision <= ? ORDER BY revision"
+    changed = [from_row(row) for row in connection.execute(sql, (revision, last))]
+    sql = "SELECT number, tenant, id FROM tombstones WHERE revision > ? AND revision <= ? ORDER BY revision"
+    return Changes(last, newest, changed, [Tombstone(*row) for row in connection.execute(sql, (revision, last))])
+
+
+def _revision(connection: Connection) -> int:
+    return int(connection.execute("SELECT value FROM counters WHERE name = 'revision'")[0][0])

@@ -1,0 +1,195 @@
+"""The subscriptions that this replica matches: those of its tokens, compiled.
+
+    prepare ──▶ LOADING ── all of them compiled ──▶ LOADED ── lost, and a while later ──▶ absent
+                                                     │  ▲
+                                                     └──┘ changes, as `server.cluster.following` reads them
+
+A token is LOADED before this replica takes it, and a while longer than it owns it: whoever still takes it for the owner
+gets an answer, which is as good as the new owner's, because an answer counts by what its engines have seen, not by who
+owns the token. While it is LOADED every change up to `Following.applied` is in the engines.
+
+Loading and changing take turns. A match that has begun is waited for before filters go.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from server.cluster.token_bits import no_tokens
+from server.documents import Document
+from server.extractors import Extractors
+from server.filter_places import FilterPlaces
+from server.filters import Handle, TenantFilters
+from server.matching import EngineMatching, Match
+from server.number_array import NumberArray
+from server.store import Store
+from server.store.subscriptions import Changes, Columns
+from server.subscriptions import Filter, Subscription
+from xpathfilter import DocumentLimits
+
+__all__ = ["Holdings"]
+
+logger = logging.getLogger("pathsieve.cluster")
+
+TOKENS_AT_ONCE = 16
+LINGER = 5.0
+"""Seconds that a token stays loaded when it is lost: longer than a batch takes that was sent here before."""
+
+
+class Holdings:
+    """Engines for the tokens of one replica. Belongs to the event loop; compiling runs in threads."""
+
+    def __init__(
+        self,
+        store: Store,
+        extractors: Extractors | None = None,
+        document_limits: DocumentLimits | None = None,
+        threads: int = 2,
+        on_match: Callable[[float, int], None] = lambda seconds, n_documents: None,
+        on_load: Callable[[float], None] = lambda seconds: None,
+        linger: float = LINGER,
+    ) -> None:
+        self.tenants: dict[str, TenantFilters] = {}
+        self.engines = EngineMatching(self.filters_of, threads, on_match)
+        self.changing = asyncio.Lock()
+        self.loaded = no_tokens()
+        self._store = store
+        self._extractors = extractors
+        self._document_limits = document_limits
+        self._on_load = on_load
+        self._linger = linger
+        self._places = FilterPlaces()
+        self._token_of = NumberArray()
+        self._tenant_of = NumberArray()
+        self._tenant_names: list[str] = [""]
+        self._new_tenant = threading.Lock()
+        self._matches: set[asyncio.Task[Match]] = set()
+        self._leaving: dict[int, asyncio.TimerHandle] = {}
+        self._unloading: set[asyncio.Task[None]] = set()
+
+    def filters_of(self, tenant: str) -> TenantFilters:
+        """The engines of a tenant; a tenant that is new gets its own. May be called from any thread."""
+        with self._new_tenant:
+            if tenant not in self.tenants:
+                self._tenant_names.append(tenant)
+                self.tenants[tenant] = TenantFilters(self._extractors, self._document_limits)
+            return self.tenants[tenant]
+
+    async def match(self, tenant: str, documents: Sequence[Document]) -> tuple[np.ndarray, Match]:
+        """The tokens that were asked, and what their subscriptions, and ephemeral filters here, want."""
+        loaded = self.loaded.copy()
+        task = asyncio.create_task(self.engines.match(tenant, documents))
+        self._matches.add(task)
+        task.add_done_callback(self._matches.discard)
+        return loaded, await asyncio.shield(task)
+
+    # What the distributor calls
+
+    async def prepare(self, tokens: Sequence[int]) -> None:
+        """Have these loaded."""
+        started = time.perf_counter()
+        for token in tokens:
+            if (leaving := self._leaving.pop(token, None)) is not None:
+                leaving.cancel()
+        missing = [token for token in tokens if not self.loaded[token]]
+        for start in range(0, len(missing), TOKENS_AT_ONCE):
+            async with self.changing:
+                await self._load(missing[start : start + TOKENS_AT_ONCE])
+        if missing:
+            self._on_load(time.perf_counter() - started)
+
+    async def taken(self, generations: Mapping[int, int]) -> None:
+        """They are loaded, and that is all."""
+
+    async def lost(self, tokens: Sequence[int]) -> None:
+        """Unload them in a while."""
+        loop = asyncio.get_running_loop()
+        for token in tokens:
+            if token not in self._leaving:
+                self._leaving[token] = loop.call_later(self._linger, self._leave, token)
+
+    def _leave(self, token: int) -> None:
+        del self._leaving[token]
+        task = asyncio.create_task(self._unload(token))
+        self._unloading.add(task)
+        task.add_done_callback(self._unloading.discard)
+
+    async def _unload(self, token: int) -> None:
+        async with self.changing:
+            self.loaded[token] = False
+            if self._matches:
+                await asyncio.wait(set(self._matches))
+            numbers = np.flatnonzero(self._token_of.values == token + 1).tolist()
+            await asyncio.to_thread(self._forget, numbers)
+
+    def close(self) -> None:
+        for leaving in self._leaving.values():
+            leaving.cancel()
+        for task in self._unloading:
+            task.cancel()
+        self.engines.close()
+
+    # Loading
+
+    async def _load(self, tokens: Sequence[int]) -> None:
+        for token in tokens:  # one a read: the rows come in the order of their index
+            async for columns in self._store.subscriptions.of_tokens([token]):
+                await asyncio.to_thread(self._load_columns, columns, token)
+        self.loaded[list(tokens)] = True
+
+    def _load_columns(self, columns: Columns, token: int) -> None:
+        filters = [Filter(*one) for one in zip(columns.kinds, columns.expressions, columns.namespaces, strict=True)]
+        places: dict[str, list[int]] = {}
+        for place, tenant in enumerate(columns.tenants):
+            places.setdefault(tenant, []).append(place)
+        numbers = columns.numbers.tolist()
+        for tenant, ours in places.items():
+            self._put(tenant, [filters[at] for at in ours], [numbers[at] for at in ours], [token] * len(ours))
+
+    # Changing
+
+    async def apply(self, changes: Changes) -> None:
+        """Bring the loaded tokens to a later revision. To be called with `changing` held."""
+        deleted = [tombstone.number for tombstone in changes.deleted]
+        ours = [subscription for subscription in changes.changed if self.loaded[subscription.token]]
+        await asyncio.to_thread(self._apply, ours, deleted)
+
+    def _apply(self, changed: Sequence[Subscription], deleted: Sequence[int]) -> None:
+        by_tenant: dict[str, list[Subscription]] = {}
+        for subscription in changed:
+            by_tenant.setdefault(subscription.tenant, []).append(subscription)
+        for tenant, some in by_tenant.items():
+            self._put(tenant, [one.filter for one in some], [one.number for one in some], [one.token for one in some])
+        self._forget(deleted)
+
+    def _put(self, tenant: str, filters: Sequence[Filter], numbers: Sequence[int], tokens: Sequence[int]) -> None:
+        """Compile filters and reveal them, each in the place of an older one of its number."""
+        engines = self.filters_of(tenant)
+        tenant_place = self._tenant_names.index(tenant)
+        loaded: list[tuple[Handle, int]] = []
+        old = [handle for handle in map(self._places.get, numbers) if handle is not None]
+        for handle, number, token in zip(engines.prepare_many(filters), numbers, tokens, strict=True):
+            self._token_of.put(number, token + 1)
+            self._tenant_of.put(number, tenant_place)
+            if isinstance(handle, Handle):
+                loaded.append((handle, number))
+                self._places.put(number, handle)
+            else:
+                self._places.take(number)
+                logger.error("subscription number %d cannot be compiled any more: %s", number, handle)
+        engines.reveal_many([handle for handle, _ in loaded], [number for _, number in loaded])
+        engines.discard_many(old)
+
+    def _forget(self, numbers: Sequence[int]) -> None:
+        by_tenant: dict[int, list[Handle]] = {}
+        for number in numbers:
+            handle = self._places.take(number)
+            if handle is not None:
+                by_tenant.setdefault(self._tenant_of[number], []).append(handle)
+            self._token_of.put(number, 0)
+        for place, handles in by_tenant.items():
+            self.tenants[self._tenant_names[place]].discard_many(handles)
