@@ -21,7 +21,6 @@ from server.errors import CannotStart
 
 __all__ = ["ServerProcess", "free_port"]
 
-START_SECONDS = 60.0
 PACKAGES = Path(__file__).resolve().parents[1]
 
 
@@ -35,16 +34,18 @@ def free_port() -> int:
 class ServerProcess:
     """`pathsieve serve` over a store in `folder`. `settings` are variables of its environment, as in LISTEN__PORT.
 
-    It joins the process group `group`, or that of the caller.
+    They may be changed until it is started (again). It joins the process group `group`, or that of the caller.
     """
 
-    def __init__(self, folder: Path, port: int = 0, group: int | None = None, **settings: str) -> None:
+    group: int | None = None
+    patience = 60.0
+
+    def __init__(self, folder: Path, port: int = 0, **settings: str) -> None:
         self.port = port or free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.log_file = folder / "server.log"
         self._ready_file = folder / "ready.json"
-        self._group = group
-        self._settings = {
+        self.settings = {
             "STORE__URL": str(folder / "pathsieve.db"),
             "LISTEN__PORT": str(self.port),
             "LISTEN__READY_FILE": str(self._ready_file),
@@ -66,6 +67,10 @@ class ServerProcess:
         return self._started.pid
 
     @property
+    def was_started(self) -> bool:
+        return self._process is not None
+
+    @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
@@ -84,18 +89,18 @@ class ServerProcess:
         """Start it; with `wait`, until it is ready."""
         self._ready_file.unlink(missing_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PATHSIEVE_")}
-        environment |= {f"PATHSIEVE_{name}": value for name, value in self._settings.items()}
+        environment |= {f"PATHSIEVE_{name}": value for name, value in self.settings.items()}
         command = sys.executable, "-m", "pathsieve.cli", "serve"
         with self.log_file.open("a") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *command, cwd=PACKAGES, env=environment, stdout=log, stderr=log, process_group=self._group
+                *command, cwd=PACKAGES, env=environment, stdout=log, stderr=log, process_group=self.group
             )
         if wait:
             await self.ready()
 
     async def ready(self) -> None:
         """Wait until it has written its addresses."""
-        async with asyncio.timeout(START_SECONDS):
+        async with asyncio.timeout(self.patience):
             while not self._ready_file.exists():
                 if self._started.returncode is not None:
                     raise CannotStart(f"the server ended with {self._started.returncode}:\n{self.log}")
@@ -131,14 +136,14 @@ class ServerProcess:
     async def _end(self, number: Signals) -> int:
         if self.is_running:
             self.signal(number)
-        async with asyncio.timeout(START_SECONDS):
+        async with asyncio.timeout(self.patience):
             return await self._started.wait()
 
     async def __aenter__(self) -> Self:
         try:
             await self.start()
         except BaseException:
-            if self._process is not None:
+            if self.was_started:
                 await self.kill()
             raise
         return self
