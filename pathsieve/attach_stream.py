@@ -1,6 +1,7 @@
 """One stream of messages from a server: who is attached, what came, what is said about it.
 
     start ──▶ first response: attached ──▶ messages, heartbeats ──▶ goodbye, or it breaks
+        └───▶ first response: elsewhere, which is the only one
 
 The server is heard from at least every `HEARTBEAT` seconds; when it is silent for three times as long, the
 connection is taken for dead.
@@ -17,7 +18,8 @@ from pathsieve.endpoints import Endpoint
 from pathsieve.errors import Unavailable
 from pathsieve.messages import Message
 from pathsieve.outbox import Outbox
-from pathsieve.v1.delivery_service_pb2 import AttachRequest, AttachResponse, Goodbye, Heartbeat, Start
+from pathsieve.v1.delivery_service_pb2 import AttachRequest, AttachResponse, Elsewhere, Goodbye, Heartbeat, Start
+from pathsieve.window import Window
 
 __all__ = ["HEARTBEAT", "AttachStream"]
 
@@ -32,19 +34,23 @@ class Listener(Protocol):
 
     def attached(self) -> None: ...
     def arrived(self, messages: list[Message]) -> None: ...
-    def heard(self, heartbeat: Heartbeat) -> None: ...
     def late(self) -> None: ...
 
 
 class AttachStream:
-    """The origin of messages: what is said about them goes back on it, as long as it is open."""
+    """The origin of messages: what is said about them goes back on it, as long as it is open.
+
+    `heartbeat` is the last one: how much waits on the server.
+    """
 
     def __init__(self, endpoint: Endpoint, start: Start, names: dict[int, str], listener: Listener) -> None:
         self.names = names
         self.is_open = True
         self.is_attached = False
+        self.heartbeat = Heartbeat()
         self._listener = listener
         self._outbox = Outbox()
+        self._window = Window(start.credit)
         self._start = start
         self._call: grpc.aio.StreamStreamCall[AttachRequest, AttachResponse]
         self._call = endpoint.delivery.Attach(metadata=endpoint.metadata)
@@ -64,9 +70,10 @@ class AttachStream:
         if not self._is_late("extended", message_id):
             self._outbox.extend(message_id, seconds)
 
-    def grant(self, messages: int, n_bytes: int) -> None:
-        if self.is_open:
-            self._outbox.grant(messages, n_bytes)
+    def took(self, n_bytes: int) -> None:
+        granted = self._window.took(n_bytes)
+        if granted and self.is_open:
+            self._outbox.grant(*granted)
 
     def _is_late(self, done: str, message_id: int) -> bool:
         if not self.is_open:
@@ -77,11 +84,12 @@ class AttachStream:
     # -- on the loop -------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """Send what has been said, and end the stream."""
+        """Send what has been said, and end the stream; what is said from now on is late."""
+        self.is_open = False
         self._outbox.close()
 
-    async def run(self) -> Goodbye:
-        """Read to the end; what the server said when it ended the stream, empty if it said nothing."""
+    async def run(self) -> Goodbye | Elsewhere:
+        """Read to the end; what the server said when it ended the stream, an empty goodbye if it said nothing."""
         reading = asyncio.create_task(self._read())
         writing = asyncio.create_task(self._write())
         try:
@@ -99,11 +107,13 @@ class AttachStream:
             await asyncio.gather(reading, writing, return_exceptions=True)
             self._call.cancel()
 
-    async def _read(self) -> Goodbye:
+    async def _read(self) -> Goodbye | Elsewhere:
         async for response in self._call:
             self._silence.reschedule(asyncio.get_running_loop().time() + SILENCE)
             if response.WhichOneof("kind") == "goodbye":
                 return response.goodbye
+            if response.WhichOneof("kind") == "elsewhere":
+                return response.elsewhere
             self._pass_on(response)
         return Goodbye()
 
@@ -118,7 +128,7 @@ class AttachStream:
         if kind == "messages":
             self._listener.arrived([Message(message, self) for message in response.messages.messages])
         elif kind == "heartbeat":
-            self._listener.heard(response.heartbeat)
+            self.heartbeat = response.heartbeat
 
     async def _write(self) -> None:
         """Start, then pass on what is said; that the stream has ended is told by `_read`, with the reason."""

@@ -8,7 +8,7 @@ from typing import Protocol
 from pathsieve.documents import Document, from_document
 from pathsieve.v1 import delivery_service_pb2, document_pb2
 
-__all__ = ["DeadLetter", "Message", "Pulled"]
+__all__ = ["DeadLetter", "Message", "Origin", "Pulled"]
 
 
 class Origin(Protocol):
@@ -19,7 +19,7 @@ class Origin(Protocol):
     def ack(self, message_id: int) -> None: ...
     def nack(self, message_id: int, delay: float | None) -> None: ...
     def extend(self, message_id: int, seconds: float) -> None: ...
-    def grant(self, messages: int, n_bytes: int) -> None: ...
+    def took(self, n_bytes: int) -> None: ...
 
 
 class Message:

@@ -5,13 +5,15 @@
     stage, commit, abort ─▶ staging ──────────┘
     attach, pull, acknowledge, seek ─────▶ deliveries
 
-Every call names its tenant, and sees nothing of any other.
+Every call names its tenant, and sees nothing of any other. One of several replicas delivers only some subscriptions;
+for the others its `placement` tells which replica does.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -24,10 +26,12 @@ from server.deliveries import (
     DeadLetter,
     Deliveries,
     EphemeralAttachment,
+    GoodbyeReason,
     PulledMessage,
 )
 from server.documents import AttributeValue, Document
 from server.ephemeral_filters import EphemeralFilters
+from server.errors import DeliveredElsewhere, WrongReplica
 from server.housekeeping import Housekeeping
 from server.log.cursors import Cursors
 from server.log.match_log import MatchLog
@@ -37,7 +41,7 @@ from server.store import Store
 from server.store.subscriptions import Page
 from server.subscriptions import Filter, Subscription
 
-__all__ = ["Broker", "Outcome", "Page", "Published", "Standing", "Tested"]
+__all__ = ["Broker", "Outcome", "Page", "Placement", "Published", "Standing", "Tested"]
 
 NO_CREDIT = Credit(0, 0)
 PAGE_SIZE = 10_000
@@ -62,6 +66,23 @@ class Standing:
     is_attached: bool
 
 
+class Placement(Protocol):
+    """Which replica delivers what."""
+
+    @property
+    def version(self) -> int:
+        """Changes whenever something begins or ceases to be delivered here."""
+
+    def serves(self, number: int) -> bool:
+        """Is it delivered here?"""
+
+    def address_of(self, number: int) -> str:
+        """Where it is delivered; empty if nowhere just now."""
+
+    def addresses(self) -> Sequence[str]:
+        """All who deliver something."""
+
+
 class Broker:
     """The parts of a running server. All methods belong to the event loop."""
 
@@ -76,6 +97,7 @@ class Broker:
         staging: Staging,
         ephemeral: EphemeralFilters,
         housekeeping: Housekeeping,
+        placement: Placement | None = None,
     ) -> None:
         self.store = store
         self.catalog = catalog
@@ -86,6 +108,7 @@ class Broker:
         self.staging = staging
         self.ephemeral = ephemeral
         self.housekeeping = housekeeping
+        self.placement = placement
         self._tidying: asyncio.Task[None] | None = None
 
     async def load(self, progress: Progress = lambda n_loaded, n_all: None) -> None:
@@ -129,8 +152,11 @@ class Broker:
     async def delete(self, tenant: str, subscription_id: str, etag: str = "") -> None:
         await self.catalog.delete(tenant, subscription_id, etag)
 
-    def standing(self, subscription: Subscription) -> Standing:
-        """How far delivery of a subscription has come."""
+    async def standing(self, subscription: Subscription) -> Standing:
+        """How far delivery of a subscription has come; if another replica delivers it, by what that has written."""
+        if self.placement is not None and not self.placement.serves(subscription.number):
+            head, floor = self.log.head(subscription.number), await self.cursors.stored_floor(subscription.number)
+            return Standing(head, floor, max(head - floor, 0), is_attached=False)
         number = np.array([subscription.number])
         head, backlog = self.log.head(subscription.number), self.cursors.backlog(number)
         return Standing(
@@ -171,19 +197,56 @@ class Broker:
         consumer: str = "",
         credit: Credit = NO_CREDIT,
         heartbeat: float = 0.0,
+        here_only: bool = False,
     ) -> Attachment:
-        """A stream for these subscriptions; "-" stands for all of the tenant, those that are created later too."""
+        """A stream for these subscriptions; "-" stands for all of the tenant, those that are created later too.
+
+        `DeliveredElsewhere` if other replicas deliver some of them; `here_only` asks for all that this one delivers.
+        """
         if "-" in subscription_ids:
+            return await self._attach_all(tenant, mode, consumer, credit, heartbeat, here_only)
+        subscriptions = await self.catalog.get_many(tenant, subscription_ids)
+        self._must_all_be_here(subscriptions)
+        return await self.deliveries.attach(tenant, subscriptions, mode, consumer, credit, heartbeat=heartbeat)
+
+    async def _attach_all(
+        self, tenant: str, mode: AttachMode, consumer: str, credit: Credit, heartbeat: float, here_only: bool
+    ) -> Attachment:
+        if self.placement is None:
             everything = partial(self._all, tenant)
             return await self.deliveries.attach_all(tenant, everything, mode, consumer, credit, heartbeat)
-        subscriptions = await self.catalog.get_many(tenant, subscription_ids)
-        return await self.deliveries.attach(tenant, subscriptions, mode, consumer, credit, heartbeat=heartbeat)
+        if not here_only:
+            raise DeliveredElsewhere({address: ["subscriptions/-"] for address in self.placement.addresses()})
+        version, everything = self.placement.version, partial(self._all_here, tenant, self.placement)
+        attachment = await self.deliveries.attach_all(tenant, everything, mode, consumer, credit, heartbeat)
+        if self.placement.version != version:  # while they were being listed: the list is not right any more
+            attachment.goodbye(GoodbyeReason.MOVED)
+        return attachment
 
     async def _all(self, tenant: str) -> Sequence[Subscription]:
         pages = [(await self.list(tenant, limit=PAGE_SIZE)).subscriptions]
         while pages[-1]:
             pages.append((await self.list(tenant, pages[-1][-1].id, PAGE_SIZE)).subscriptions)
         return [subscription for page in pages for subscription in page]
+
+    async def _all_here(self, tenant: str, placement: Placement) -> Sequence[Subscription]:
+        return [subscription for subscription in await self._all(tenant) if placement.serves(subscription.number)]
+
+    def _must_all_be_here(self, subscriptions: Sequence[Subscription]) -> None:
+        placement = self.placement
+        if placement is None or all(placement.serves(subscription.number) for subscription in subscriptions):
+            return
+        names: dict[str, list[str]] = {}
+        for subscription in subscriptions:
+            names.setdefault(placement.address_of(subscription.number), []).append(subscription.name)
+        raise DeliveredElsewhere(names)
+
+    async def _here(self, tenant: str, subscription_id: str) -> Subscription:
+        """A subscription that is delivered here; `WrongReplica` if it is not."""
+        subscription = await self.get(tenant, subscription_id)
+        if self.placement is not None and not self.placement.serves(subscription.number):
+            raise WrongReplica(subscription.name, self.placement.address_of(subscription.number))
+        return subscription
 
     async def attach_ephemeral(
         self, tenant: str, filters: Sequence[Filter], credit: Credit = NO_CREDIT, heartbeat: float = 0.0
@@ -201,21 +264,21 @@ class Broker:
     async def pull(
         self, tenant: str, subscription_id: str, max_messages: int, wait: float = 0.0
     ) -> Sequence[PulledMessage]:
-        return await self.deliveries.pull(await self.get(tenant, subscription_id), max_messages, wait)
+        return await self.deliveries.pull(await self._here(tenant, subscription_id), max_messages, wait)
 
     async def acknowledge(self, tenant: str, subscription_id: str, sequences: Sequence[int]) -> None:
-        await self.deliveries.acknowledge(await self.get(tenant, subscription_id), sequences)
+        await self.deliveries.acknowledge(await self._here(tenant, subscription_id), sequences)
 
     async def modify_ack_deadline(
         self, tenant: str, subscription_id: str, sequences: Sequence[int], seconds: float
     ) -> None:
-        await self.deliveries.modify_ack_deadline(await self.get(tenant, subscription_id), sequences, seconds)
+        await self.deliveries.modify_ack_deadline(await self._here(tenant, subscription_id), sequences, seconds)
 
     async def seek(
         self, tenant: str, subscription_id: str, *, time: float | None = None, sequence: int | None = None
     ) -> int:
         """Deliver again from an earlier point, or go on at a later one; the next sequence."""
-        return await self.deliveries.seek(await self.get(tenant, subscription_id), time=time, sequence=sequence)
+        return await self.deliveries.seek(await self._here(tenant, subscription_id), time=time, sequence=sequence)
 
     async def dead_letters(
         self, tenant: str, subscription_id: str, after_sequence: int, limit: int

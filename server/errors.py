@@ -13,6 +13,7 @@
     ├── Unauthenticated      no token, or one that is not known or has expired
     ├── StoreUnavailable     the store cannot take it now; try again
     ├── Fenced               another replica has taken over what this one was about to write; try again
+    ├── DeliveredElsewhere   a stream is sent to the replicas that deliver what it asks for
     ├── NoOwner              some tokens of the cluster have no owner just now; try again
     ├── StoreError           the store cannot be used at all: wrong file, newer version, in use
     ├── Loading              the server has not read all subscriptions yet; try again
@@ -23,19 +24,20 @@ The errors of the engines (`XPathSyntaxError`, `BooleanSyntaxError`, `DocumentEr
 as they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 __all__ = [
     "AlreadyAttached",
     "AlreadyExists",
     "CannotStart",
+    "DeliveredElsewhere",
     "Draining",
     "EtagMismatch",
     "Fenced",
     "InvalidRequest",
     "LimitExceeded",
-    "NoOwner",
     "Loading",
+    "NoOwner",
     "NotFound",
     "NotInCluster",
     "PermissionDenied",
@@ -176,6 +178,14 @@ class NoOwner(ServerError):
         reason = f"no replica has answered for {n_tokens} tokens within {seconds:.1f} s"
         super().__init__(f"{reason}; try again", tokens=n_tokens, retry_after=1.0)
         self.retry_after = 1.0
+
+
+class DeliveredElsewhere(ServerError):
+    """Other replicas deliver some of what a stream asked for; `names` by their addresses. No error for its client."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]]) -> None:
+        super().__init__("other replicas deliver some of it")
+        self.names = names
 
 
 class StoreError(ServerError):

@@ -34,5 +34,10 @@ def check_exposure(settings: Settings) -> None:
             f"listen.host is {host}, and anybody who can reach it could do everything: set security.tokens or "
             "security.client_ca, or say security.insecure_public = true if that is what you want"
         )
+    if settings.cluster.zookeeper and not settings.cluster.secret.get_secret_value():
+        raise CannotStart(
+            f"listen.host is {host}, and anybody who can reach it could pass for another replica: set cluster.secret, "
+            "the same for all replicas"
+        )
     if security.certificate is None:
         LOG.warning("tokens and documents travel to %s unencrypted: security.certificate is not set", host)

@@ -18,9 +18,11 @@ from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pathsieve.v1.cluster_service_pb2_grpc import add_ClusterServiceServicer_to_server
 from pathsieve.v1.delivery_service_pb2_grpc import add_DeliveryServiceServicer_to_server
+from pathsieve.v1.peer_service_pb2_grpc import add_PeerServiceServicer_to_server
 from pathsieve.v1.publish_service_pb2_grpc import add_PublishServiceServicer_to_server
 from pathsieve.v1.subscription_service_pb2_grpc import add_SubscriptionServiceServicer_to_server
 from server.assembly import Observers, open_broker
@@ -33,14 +35,20 @@ from server.metrics import Metrics
 from server.observation import DeliveryCounts, Observer
 from server.rates import Rates
 from server.readiness import Phase, Progress, Readiness
+from server.rpc.cluster_servicer import ClusterServicer
 from server.rpc.delivery_servicer import DeliveryServicer
 from server.rpc.gate import Gate
 from server.rpc.listener import Listener
 from server.rpc.open_streams import OpenStreams
+from server.rpc.peer_servicer import PeerServicer
 from server.rpc.publish_servicer import PublishServicer
 from server.rpc.subscription_servicer import SubscriptionServicer
 from server.settings import Settings
 from server.warmup import warm_up
+
+if TYPE_CHECKING:
+    from server.cluster.answering import Answering
+    from server.cluster.replica import Replica
 
 __all__ = ["Daemon"]
 
@@ -71,6 +79,7 @@ class Daemon:
         self.metrics.observe = self._observer.observe
         self._gate = Gate(self.guard, self.readiness, Rates(settings.limits.requests_per_second))
         self._broker: Broker | None = None
+        self.replica: Replica | None = None
         self._listener: Listener | None = None
         self._http: HttpPort | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -111,6 +120,8 @@ class Daemon:
         if self._tasks and not self._tasks[0].done():
             return
         LOG.info("draining: %s attached streams", len(self.attached))
+        if self.replica is not None:
+            await self.replica.hand_over(self.settings.drain_seconds / 2)
         if self._broker is not None:
             await self._broker.drain()
         await self._gate.until_idle()
@@ -121,6 +132,8 @@ class Daemon:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.replica is not None:
+            await self.replica.stop()
         if self._listener is not None:
             await self._listener.stop()
         if self._http is not None:
@@ -158,6 +171,7 @@ class Daemon:
             "calls": self._gate.n_calls,
             "streams": {"attached": len(self.attached), "publishing": len(self.publishing)},
             "observed": asdict(self.metrics.observe()),
+            "cluster": self.replica.variables() if self.replica else None,
             "engines": self._observer.engines(),
             "settings": {key: {"value": value, "origin": origin} for key, value, origin in rows},
         }
@@ -170,11 +184,17 @@ class Daemon:
 
     def _services(self) -> list[Callable[[Any], None]]:
         settings = self.settings
+        secret = settings.cluster.secret.get_secret_value()
         publish = PublishServicer(self.broker, settings.limits, settings.publishing, self.readiness, self.publishing)
         return [
             partial(add_SubscriptionServiceServicer_to_server, SubscriptionServicer(self.broker)),
             partial(add_PublishServiceServicer_to_server, publish),
             partial(add_DeliveryServiceServicer_to_server, DeliveryServicer(self.broker, self.attached)),
+            partial(
+                add_ClusterServiceServicer_to_server,
+                ClusterServicer(lambda: self.replica, self.readiness.draining),
+            ),
+            partial(add_PeerServiceServicer_to_server, PeerServicer(self._answering, secret)),
         ]
 
     async def _load(self) -> None:
@@ -186,14 +206,30 @@ class Daemon:
         )
         self.readiness.advance(Progress("kernels"))
         await asyncio.to_thread(warm_up)
-        self._broker = await open_broker(broker_settings(self.settings), observers)
-        await self._broker.load(self._advance)
+        await self._open(observers)
         self._observer.broker = self._broker
         self.readiness.enter(Phase.READY)
         if self._listener is not None:
             await self._listener.tell(True)
         self._write_ready_file()
         LOG.info("ready: %s in %.1f s", self.readiness.progress, time.monotonic() - started)
+
+    async def _open(self, observers: Observers) -> None:
+        """Open the store and load what is ours: everything, or our share of it."""
+        if not self.settings.cluster.zookeeper:
+            self._broker = await open_broker(broker_settings(self.settings), observers)
+            await self._broker.load(self._advance)
+            return
+        from server.cluster.process import open_process  # a server that stands alone needs none of it
+
+        self._broker, self.replica = await open_process(self.settings, self.address, observers, self.metrics)
+        self._observer.cluster = self.replica.observe
+        await self._broker.load(self._advance)
+        self.readiness.advance(Progress("tokens"))
+        await self.replica.start()
+
+    def _answering(self) -> "Answering | None":
+        return self.replica.answering() if self.replica is not None else None
 
     def _advance(self, n_loaded: int, n_all: int) -> None:
         progress = Progress("subscriptions", n_loaded, n_all)

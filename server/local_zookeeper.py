@@ -198,9 +198,7 @@ class LocalEnsemble:
 def _command(folder: Path, jars: Path | None, main: str) -> list[str]:
     java, found = find_java(), find_jars(jars)
     if java is None:
-        raise CannotStart(
-            "ZooKeeper needs Java, and there is no `java` on PATH; install one, or use a ZooKeeper there is"
-        )
+        raise CannotStart("ZooKeeper needs Java, and there is no `java` on PATH; install one")
     if found is None:
         raise CannotStart(f"ZooKeeper's jars are not in {jars or 'an installed pyspark'}: needed are {', '.join(JARS)}")
     return [java, *SMALL_AND_QUICK, "-cp", ":".join(map(str, found)), main, str(folder / "zoo.cfg")]

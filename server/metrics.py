@@ -3,23 +3,29 @@
     the parts count as they go, in plain integers ──▶ an Observation, when somebody asks ──▶ /metrics
 
 So counting costs the hot path an addition. There is no label with an endless number of values: no subscription, no
-tenant, no document.
+tenant, no document. The series of a cluster are there only where the server is one of its replicas.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from server.cluster.observation import MOVES, SESSION_STATES, ClusterObservation, MoveReason, TokenKind
+
 __all__ = ["CONTENT_TYPE_LATEST", "Metrics", "Observation", "TimeHistogram"]
 
 BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds: from a small document among few subscriptions to a store that stalls."""
+
+
+Values = float | Mapping[Any, float]
 
 
 class TimeHistogram:
@@ -64,6 +70,7 @@ class Observation:
     backlog_oldest_age: float = 0.0
     attached_streams: int = 0
     is_ready: bool = False
+    cluster: ClusterObservation | None = None
 
 
 class Metrics:
@@ -72,6 +79,8 @@ class Metrics:
     def __init__(self, version: str) -> None:
         self.match_seconds = TimeHistogram()
         self.store_commit_seconds = TimeHistogram()
+        self.token_load_seconds = TimeHistogram()
+        self.token_moves: dict[tuple[TokenKind, MoveReason], int] = dict.fromkeys(MOVES, 0)
         self.observe: Callable[[], Observation] = Observation
         self._version = version
         self._registry = CollectorRegistry(auto_describe=False)
@@ -99,6 +108,18 @@ class Metrics:
         yield _histogram("match_seconds", "Time to match a document.", self.match_seconds)
         yield _histogram("store_commit_seconds", "Time to make a group durable.", self.store_commit_seconds)
         yield _gauge("build_info", "Which version this is.", {self._version: 1}, "version")
+        if seen.cluster is not None:
+            yield from self._collect_cluster(seen.cluster)
+
+    def _collect_cluster(self, seen: ClusterObservation) -> Iterator[Metric]:
+        states = {state: int(state == seen.session) for state in SESSION_STATES}
+        yield _gauge("cluster_tokens_owned", "Tokens that this replica has.", seen.tokens_owned, "kind")
+        yield _counter("cluster_token_moves", "Tokens that came or went.", self.token_moves, "kind", "reason")
+        yield _histogram("cluster_token_load_seconds", "Time to load a token's subscriptions.", self.token_load_seconds)
+        yield _gauge("cluster_session", "1 for the state of the session with ZooKeeper.", states, "state")
+        yield _gauge("cluster_peers", "Other replicas that are there.", seen.peers)
+        yield _gauge("cluster_peer_lag_seconds", "Age of the oldest batch it has not answered.", seen.peer_lags, "peer")
+        yield _gauge("cluster_log_lag_records", "Records of the shared log not read yet.", seen.log_lag_records)
 
 
 class _Collector(Collector):
@@ -109,20 +130,18 @@ class _Collector(Collector):
         return self._collect()
 
 
-def _counter(name: str, help: str, value: int | Mapping[str, int], label: str = "") -> Metric:
-    family = CounterMetricFamily(f"pathsieve_{name}", help, labels=[label] if label else [])
-    return _filled(family, value)
+def _counter(name: str, help: str, value: Values, *labels: str) -> Metric:
+    return _filled(CounterMetricFamily(f"pathsieve_{name}", help, labels=labels), value)
 
 
-def _gauge(name: str, help: str, value: float | Mapping[str, int], label: str = "") -> Metric:
-    family = GaugeMetricFamily(f"pathsieve_{name}", help, labels=[label] if label else [])
-    return _filled(family, value)
+def _gauge(name: str, help: str, value: Values, *labels: str) -> Metric:
+    return _filled(GaugeMetricFamily(f"pathsieve_{name}", help, labels=labels), value)
 
 
-def _filled(family: CounterMetricFamily | GaugeMetricFamily, value: float | Mapping[str, int]) -> Metric:
-    values = {(label,): one for label, one in value.items()} if isinstance(value, Mapping) else {(): value}
-    for labels, one in values.items():
-        family.add_metric(labels, one)
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, value: Values) -> Metric:
+    """With one number, or one for each value of its label, or for each tuple of values of its labels."""
+    for labels, one in value.items() if isinstance(value, Mapping) else [((), value)]:
+        family.add_metric((labels,) if isinstance(labels, str) else labels, one)
     return family
 
 

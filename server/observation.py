@@ -1,7 +1,8 @@
 """What the parts of a running server say of themselves, gathered when somebody asks.
 
     deliveries count as they go ──▶ DeliveryCounts ─┐
-    publishing, cursors, engines ───────────────────┴──▶ Observation ──▶ /metrics, /varz
+    publishing, cursors, engines ───────────────────┤
+    session, tokens, peers, if it is a replica ─────┴──▶ Observation ──▶ /metrics, /varz
 
 The age of the oldest notification that waits is looked up in the log, now and then and not for each who asks.
 """
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from server.broker import Broker
+from server.cluster.observation import ClusterObservation
 from server.deliveries import Counters
 from server.metrics import Observation
 
@@ -49,6 +51,7 @@ class Observer:
         self, counts: DeliveryCounts, n_streams: Callable[[], int], clock: Callable[[], float] = time.time
     ) -> None:
         self.broker: Broker | None = None
+        self.cluster: Callable[[], ClusterObservation | None] = lambda: None
         self._n_streams = n_streams
         self._counts = counts
         self._clock = clock
@@ -76,7 +79,7 @@ class Observer:
     def observe(self) -> Observation:
         """Everything, as of now."""
         if self.broker is None:
-            return Observation()
+            return Observation(cluster=self.cluster())
         counts, published = self._counts, self.broker.publishing.counts
         return Observation(
             documents={"accepted": published.accepted, "refused": published.refused},
@@ -92,6 +95,7 @@ class Observer:
             backlog_oldest_age=max(0.0, self._clock() - self._oldest) if self._oldest else 0.0,
             attached_streams=self._n_streams(),
             is_ready=True,
+            cluster=self.cluster(),
         )
 
     def engines(self) -> dict[str, dict[str, Any]]:

@@ -101,7 +101,7 @@ async def test_a_filter_that_changes_misses_no_document(broker: Broker) -> None:
     outcomes = await broker.publish("desk", [quote("2"), Document("3", attributes={"price": 6})])
     assert outcomes == [Published("2", 0), Published("3", 1)]
     assert (await broker.get("desk", "quotes")).filter == Filter("boolean", "price > 5")
-    assert broker.standing(updated).head == 2
+    assert (await broker.standing(updated)).head == 2
 
 
 async def test_the_secret_of_a_webhook_stays_when_it_is_not_given_again(broker: Broker) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from server.assembly import BrokerSettings, open_broker
+from server.cluster.observation import ClusterObservation
 from server.documents import Document
 from server.metrics import Observation
 from server.observation import DeliveryCounts, Observer
@@ -26,6 +27,12 @@ async def test_before_there_is_a_broker_there_is_nothing_to_see() -> None:
     observer = Observer(DeliveryCounts(), lambda: 0)
     await observer.look_at_backlog()
     assert observer.observe() == Observation()
+
+
+async def test_a_replica_is_seen_as_one_while_it_loads() -> None:
+    observer = Observer(DeliveryCounts(), lambda: 0)
+    observer.cluster = lambda: ClusterObservation("connected", peers=2)
+    assert observer.observe() == Observation(cluster=ClusterObservation("connected", peers=2))
 
 
 async def test_a_backlog_has_a_size_and_an_age(tmp_path: Path) -> None:

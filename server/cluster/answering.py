@@ -1,7 +1,7 @@
 """What a replica answers its peers: which of its subscriptions want these documents.
 
-    batch ──▶ the revision it asks for is reached ──▶ holdings ──▶ numbers, and for which tokens they speak
-    outcome ──▶ filters of streams here hear of the documents that were accepted, and only of those
+batch ──▶ the revision it asks for is reached ──▶ holdings ──▶ numbers, and for which tokens they speak
+outcome ──▶ filters of streams here hear of the documents that were accepted, and only of those
 """
 
 from collections import OrderedDict

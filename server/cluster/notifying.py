@@ -10,6 +10,7 @@ Whoever has token 0 keeps the log as well: closes its segments and drops what is
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -29,7 +30,7 @@ __all__ = ["NOTIFYING", "Notifying", "notifying_token"]
 
 logger = logging.getLogger("pathsieve.cluster")
 
-NOTIFYING = "notifying"
+NOTIFYING: Final = "notifying"
 KEEPERS_TOKEN = 0
 
 
@@ -51,6 +52,7 @@ class Notifying:
         deliveries: Deliveries,
     ) -> None:
         self.serving = no_tokens()
+        self.version = 0
         self._store = store
         self._replica = replica
         self._log = log
@@ -90,6 +92,7 @@ class Notifying:
             await self._follower.catch_up()
             await self._cursors.load(tokens)
             self.serving[tokens] = True
+            self.version += 1
             self._deliveries.hand_over(_nothing)  # who follows a tenant asks again, and gets these as well
             picked = no_tokens()
             picked[tokens] = True
@@ -102,6 +105,7 @@ class Notifying:
         """Let go: the new owner reads what was written last."""
         async with self._changing:
             self.serving[list(tokens)] = False
+            self.version += 1
             goes = no_tokens()
             goes[list(tokens)] = True
             self._deliveries.hand_over(lambda numbers: goes[numbers % N_TOKENS])

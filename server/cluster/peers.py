@@ -5,16 +5,13 @@ name ──▶ members: address ──▶ PeerLink
 
 import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 
 import grpc
 
-from pathsieve.endpoints import channel_credentials
-from server.cluster.membership import Member
 from server.cluster.peer_link import PeerLink
-from server.settings import Security
+from server.cluster.sharing import Member
 
-__all__ = ["Peers", "peer_credentials"]
+__all__ = ["Peers"]
 
 
 class Peers:
@@ -48,13 +45,3 @@ class Peers:
     async def close(self) -> None:
         self.keep({})
         await asyncio.gather(*self._closing, return_exceptions=True)
-
-
-def peer_credentials(security: Security) -> grpc.ChannelCredentials | None:
-    """Peers speak TLS if the server does, and know each other by the authority of client certificates if it has one."""
-    if security.certificate is None:
-        return None
-    authority: Path | None = security.client_ca
-    if authority is None:
-        return channel_credentials(security.certificate)
-    return channel_credentials((authority, security.certificate, security.key))

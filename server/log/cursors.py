@@ -152,6 +152,13 @@ class Cursors:
         """Everything of a subscription up to this sequence is done."""
         return int(self.floors[number]) if number < len(self.floors) else 0
 
+    async def stored_floor(self, number: int) -> int:
+        """The floor as it was last written, by whoever has the cursor."""
+        token = number % N_TOKENS
+        pages, _ = await self._store.read(partial(cursor_rows.read, tokens=[token]))
+        columns = {page: codes for page, *codes in pages}.get(int(pages_of(np.array([number]))[0]))
+        return int(unpack(columns[0], PAGE)[number % BLOCK // N_TOKENS]) if columns else 0
+
     def is_done(self, number: int, sequence: int) -> bool:
         if number >= len(self.floors):
             return False
@@ -313,6 +320,8 @@ class Cursors:
 
     async def _expire(self, numbers: np.ndarray, last_sequences: np.ndarray) -> int:
         """Move floors past what retention is about to drop, durably; how many matches were never done."""
+        ours = self._is_ours[numbers % N_TOKENS]  # who has the others follows the log, and moves them by itself
+        numbers, last_sequences = numbers[ours], last_sequences[ours]
         self.ensure(int(numbers.max(initial=0)))
         self.gone[numbers] = last_sequences
         behind = self.floors[numbers] < last_sequences
@@ -323,6 +332,23 @@ class Cursors:
         self._advance(lost_numbers[self._has_leftovers[lost_numbers]])
         await self.flush()
         return before - self.backlog(lost_numbers)
+
+    async def skip_expired(self, expired: int) -> int:
+        """The keeper has dropped all records up to a position: floors move past them; how many were never done."""
+        heads = self._log.heads
+        n_known = min(len(heads), len(self.floors))
+        behind = np.flatnonzero((self.floors[:n_known] < heads[:n_known]) & (self.floor_positions[:n_known] < expired))
+        n_skipped = 0
+        for number in behind[self._is_ours[behind % N_TOKENS]].tolist():
+            floor = self.floor(number)
+            found = await self._log.reader.places(number, floor + 1, 1)
+            first = found[0][0] if found else int(heads[number]) + 1
+            if first - 1 > self.floors[number]:
+                n_skipped += first - 1 - int(self.floors[number])
+                self.floors[number] = self.gone[number] = first - 1
+                self._advance(np.array([number])[self._has_leftovers[[number]]])
+            self._touch(np.array([number]))
+        return n_skipped
 
     def _keep_aside(self, numbers: np.ndarray, sequences: np.ndarray) -> None:
         for number, sequence in zip(numbers.tolist(), sequences.tolist(), strict=True):

@@ -10,7 +10,7 @@ A document is read only where somebody listens for it; whoever attaches later re
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -32,11 +32,16 @@ logger = logging.getLogger("pathsieve.match_log")
 RECORDS_AT_ONCE = 1024
 
 
+async def _nobody(expired: int) -> None:
+    """Nobody has cursors to move."""
+
+
 class LogFollower:
     """Follows one log. `hears` tells whether somebody here listens for any of some numbers."""
 
     def __init__(self, store: Store, log: MatchLog, hears: Callable[[np.ndarray], bool], interval: float = 1.0) -> None:
         self.newest = log.position
+        self.on_expire: Callable[[int], Awaitable[object]] = _nobody
         self._store = store
         self._log = log
         self._hears = hears
@@ -83,6 +88,7 @@ class LogFollower:
         self._take(rows, documents)
         if news.segments and tail.position >= news.closed:
             self._close(news)
+        await self._expire(news.expired)
         return tail.position < news.position
 
     async def _documents(self, positions: Sequence[int]) -> Mapping[int, Document]:
@@ -101,6 +107,15 @@ class LogFollower:
             else:
                 records.append(self._log.tail.replay(numbers, time, size))
         self._log.announce(records)
+
+    async def _expire(self, expired: int) -> None:
+        """What the keeper has dropped is gone for us too."""
+        tail = self._log.tail
+        if self._log.closer.is_keeper or not tail.segments or tail.segments[0].last_position > expired:
+            return
+        while tail.segments and tail.segments[0].last_position <= expired:
+            tail.expire_first()
+        await self.on_expire(expired)
 
     def _close(self, news: News) -> None:
         if self._log.closer.is_keeper:

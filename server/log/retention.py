@@ -20,6 +20,8 @@ from server.log.segment_closer import SegmentCloser
 from server.log.segments import CHUNK_NUMBERS, SegmentChunk
 from server.log.tail import LogTail
 from server.store import Store
+from server.store.databases import Connection
+from server.store.jobs import Operation
 
 __all__ = ["Expired", "Retention"]
 
@@ -73,9 +75,18 @@ class Retention:
         never_done = await self._move_cursors(await self._store.read(read))
         for first in range(segment.first_position, segment.last_position + 1, RECORDS_AT_ONCE):
             last = min(first + RECORDS_AT_ONCE - 1, segment.last_position)
-            await self._store.write(partial(log_rows.drop_records, log=self._log, first=first, last=last))
-        await self._store.write(partial(log_rows.drop_segment, log=self._log, segment=segment, chunks=chunks))
+            await self._write(partial(log_rows.drop_records, log=self._log, first=first, last=last))
+        await self._write(partial(log_rows.drop_segment, log=self._log, segment=segment, chunks=chunks))
         return Expired(1, segment.n_records, segment.n_matches, segment.n_bytes, never_done)
+
+    async def _write(self, operation: Operation) -> None:
+        """Unless another replica keeps the log meanwhile."""
+
+        def fenced(connection: Connection) -> None:
+            self._closer.fence(connection)
+            operation(connection)
+
+        await self._store.write(fenced)
 
     async def _move_cursors(self, chunks: Sequence[SegmentChunk]) -> int:
         if self.on_expire is None or not chunks:

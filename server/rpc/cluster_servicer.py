@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pathsieve.v1 import cluster_service_pb2 as wire
 from pathsieve.v1.cluster_service_pb2_grpc import ClusterServiceServicer
-from server.cluster.replica import Replica
 from server.errors import NotInCluster
 from server.rpc.translate import timestamp_to
+
+if TYPE_CHECKING:
+    from server.cluster.replica import Replica
 
 __all__ = ["ClusterServicer"]
 
@@ -23,10 +25,11 @@ SESSIONS = {
 class ClusterServicer(ClusterServiceServicer):
     """Translates for the replica; there is none in a server that stands alone."""
 
-    def __init__(self, replica: Callable[[], Replica | None]) -> None:
+    def __init__(self, replica: "Callable[[], Replica | None]", draining: asyncio.Event) -> None:
         self._of_server = replica
+        self._draining = draining
 
-    def _replica(self) -> Replica:
+    def _replica(self) -> "Replica":
         replica = self._of_server()
         if replica is None:
             raise NotInCluster
@@ -40,18 +43,23 @@ class ClusterServicer(ClusterServiceServicer):
     ) -> None:
         replica = self._replica()
         changed = asyncio.Event()
+        stopping = asyncio.create_task(self._draining.wait())
+        stopping.add_done_callback(lambda task: changed.set())
         with replica.watching(changed.set):
-            while True:
-                changed.clear()
-                await context.write(wire.WatchClusterResponse(cluster=cluster_of(replica)))
-                await changed.wait()
+            try:
+                while not self._draining.is_set():
+                    changed.clear()
+                    await context.write(wire.WatchClusterResponse(cluster=cluster_of(replica)))
+                    await changed.wait()
+            finally:
+                stopping.cancel()
 
     async def DrainReplica(self, request: wire.DrainReplicaRequest, context: Any) -> wire.DrainReplicaResponse:
         await self._replica().set_draining(request.replica, not request.undo)
         return wire.DrainReplicaResponse()
 
 
-def cluster_of(replica: Replica) -> wire.Cluster:
+def cluster_of(replica: "Replica") -> wire.Cluster:
     """The cluster as a replica sees it."""
     replicas = [
         wire.Replica(
@@ -74,6 +82,4 @@ def cluster_of(replica: Replica) -> wire.Cluster:
         for kind, owners in replica.ownerships().items()
         for owned in owners
     ]
-    return wire.Cluster(
-        replica=replica.name, session=SESSIONS[replica.session], replicas=replicas, tokens=tokens
-    )
+    return wire.Cluster(replica=replica.name, session=SESSIONS[replica.session], replicas=replicas, tokens=tokens)

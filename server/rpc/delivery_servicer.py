@@ -7,7 +7,7 @@ from pathsieve.v1 import delivery_service_pb2 as wire
 from pathsieve.v1.delivery_service_pb2_grpc import DeliveryServiceServicer
 from server.broker import Broker
 from server.deliveries import Attachment, AttachMode, Credit, DeadLetter, EphemeralAttachment
-from server.errors import InvalidRequest
+from server.errors import DeliveredElsewhere, InvalidRequest
 from server.rpc.attach_stream import AttachStream
 from server.rpc.delivery_events import credit_from
 from server.rpc.gate import caller
@@ -38,7 +38,11 @@ class DeliveryServicer(DeliveryServiceServicer):
     ) -> None:
         start = _start(await anext(request_iterator, None))
         with self._streams.admit(caller()) as revoked:
-            attachment = await self._attached(start)
+            try:
+                attachment = await self._attached(start)
+            except DeliveredElsewhere as elsewhere:
+                await context.write(wire.AttachResponse(elsewhere=_elsewhere(elsewhere)))
+                return
             try:
                 await AttachStream(attachment, request_iterator, context).run(revoked)
             finally:
@@ -52,7 +56,9 @@ class DeliveryServicer(DeliveryServiceServicer):
         if start.ephemeral:
             filters = [filter_from(message, f"start.ephemeral[{i}]") for i, message in enumerate(start.ephemeral)]
             return await self._broker().attach_ephemeral(tenant, filters, credit, heartbeat)
-        return await self._broker().attach(tenant, _ids(start), _mode(start), start.consumer, credit, heartbeat)
+        return await self._broker().attach(
+            tenant, _ids(start), _mode(start), start.consumer, credit, heartbeat, start.here_only
+        )
 
     async def Pull(self, request: wire.PullRequest, context: Any) -> wire.PullResponse:
         subscription_id = id_from(request.subscription, "subscription")
@@ -108,6 +114,11 @@ def _ids(start: wire.Start) -> list[str]:
     if ALL in ids and len(ids) > 1:
         raise InvalidRequest("start.subscriptions", "expected subscriptions/- alone, since it stands for all")
     return ids
+
+
+def _elsewhere(elsewhere: DeliveredElsewhere) -> wire.Elsewhere:
+    placements = [wire.Placement(address=address, subscriptions=names) for address, names in elsewhere.names.items()]
+    return wire.Elsewhere(placements=placements)
 
 
 def _mode(start: wire.Start) -> AttachMode:

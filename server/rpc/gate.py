@@ -5,7 +5,7 @@
     status ◀──────────── what was raised ──────────────────────┘
 
 Servicers raise the core's errors; here, and nowhere else, they become statuses. Calls of other services (health,
-reflection) are nobody's business and pass as they are.
+reflection) are nobody's business and pass as they are; peers of a cluster show their own secret.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import grpc
 from server.rates import Rates
 from server.readiness import Readiness
 from server.rpc.statuses import status_of
-from server.security import PUBLISH, SUBSCRIBE, Guard, Principal
+from server.security import ADMIN, PUBLISH, SUBSCRIBE, Guard, Principal
 
 __all__ = ["Gate", "caller"]
 
@@ -26,6 +26,7 @@ ROLES = {
     "pathsieve.v1.SubscriptionService": SUBSCRIBE,
     "pathsieve.v1.PublishService": PUBLISH,
     "pathsieve.v1.DeliveryService": SUBSCRIBE,
+    "pathsieve.v1.ClusterService": ADMIN,
 }
 
 CALLER: ContextVar[Principal] = ContextVar("caller")

@@ -16,7 +16,13 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 from grpc_reflection.v1alpha import reflection
 
-from pathsieve.v1 import delivery_service_pb2, publish_service_pb2, subscription_service_pb2
+from pathsieve.v1 import (
+    cluster_service_pb2,
+    delivery_service_pb2,
+    peer_service_pb2,
+    publish_service_pb2,
+    subscription_service_pb2,
+)
 from server.addresses import address_of
 from server.errors import CannotStart
 from server.rpc.gate import Gate
@@ -30,6 +36,8 @@ SERVICES = tuple(
         (subscription_service_pb2, "SubscriptionService"),
         (publish_service_pb2, "PublishService"),
         (delivery_service_pb2, "DeliveryService"),
+        (cluster_service_pb2, "ClusterService"),
+        (peer_service_pb2, "PeerService"),
     )
 )
 FAREWELL = 1.0

@@ -3,14 +3,16 @@
 import asyncio
 import hmac
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from pathsieve.v1.peer_service_pb2 import MatchAnswer, MatchBatch, MatchStreamRequest, MatchStreamResponse
 from pathsieve.v1.peer_service_pb2_grpc import PeerServiceServicer
-from server.cluster.answering import Answering
 from server.cluster.peer_link import SECRET_KEY
+
+if TYPE_CHECKING:
+    from server.cluster.answering import Answering
 
 __all__ = ["PeerServicer"]
 
@@ -20,7 +22,7 @@ CREDIT_BYTES = 64 << 20
 class PeerServicer(PeerServiceServicer):
     """Each stream is answered by an `Answering` of its own; None while this replica cannot answer yet."""
 
-    def __init__(self, answering: Callable[[], Answering | None], secret: str) -> None:
+    def __init__(self, answering: "Callable[[], Answering | None]", secret: str) -> None:
         self._answering = answering
         self._secret = secret.encode()
 
@@ -40,7 +42,7 @@ class PeerServicer(PeerServiceServicer):
 class _Stream:
     """One peer's batches, answered in any order; what is answered by then goes out together."""
 
-    def __init__(self, answering: Answering, context: Any) -> None:
+    def __init__(self, answering: "Answering", context: Any) -> None:
         self._answering = answering
         self._context = context
         self._answers: asyncio.Queue[tuple[MatchAnswer, int]] = asyncio.Queue()

@@ -73,7 +73,7 @@ class SubscriptionServicer(SubscriptionServiceServicer):
         return response
 
     async def _shown(self, subscription: Subscription) -> SubscriptionMessage:
-        standing = self._broker().standing(subscription)
+        standing = await self._broker().standing(subscription)
         progress = Progress(
             head_sequence=standing.head,
             floor_sequence=standing.floor,

@@ -33,6 +33,10 @@ class Hints:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._listen_for_ever, name="pathsieve-hints", daemon=True)
 
+    @property
+    def is_started(self) -> bool:
+        return self._thread.ident is not None
+
     def start(self) -> None:
         self._thread.start()
 

@@ -1,0 +1,85 @@
+"""What a replica needs of whoever distributes tokens: who is there, who owns what, and to be told.
+
+    Sharing ─┬─ matching: TokenSet ──▶ Holder     prepare ─▶ taken ─▶ lost
+             └─ notifying: TokenSet ─▶ Holder
+
+`server.cluster.zookeeper_sharing` has them on ZooKeeper; tests move tokens by hand.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from server.cluster.observation import SessionState
+
+__all__ = ["Holder", "Member", "Ownership", "Sharing", "TokenSet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A replica that is there. `incarnation` differs from start to start."""
+
+    replica: str
+    address: str
+    weight: float = 1.0
+    draining: bool = False
+    incarnation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Who has a token; nobody, if `owner` is empty. The generation grows with every change of hands."""
+
+    token: int
+    owner: str = ""
+    generation: int = 0
+    since: float = 0.0
+
+
+class Holder(Protocol):
+    """Whoever does something with tokens."""
+
+    async def prepare(self, tokens: Sequence[int]) -> None:
+        """They are about to be taken. What is raised here puts it off."""
+
+    async def taken(self, generations: Mapping[int, int]) -> None:
+        """They are ours from now on, with these generations."""
+
+    async def lost(self, tokens: Sequence[int]) -> None:
+        """They are not ours any more: stolen, handed over, or the session has ended."""
+
+
+class TokenSet(Protocol):
+    """One set of tokens and its owners, as this replica sees them."""
+
+    @property
+    def on_change(self) -> list[Callable[[], None]]:
+        """Called on the loop when members or owners have changed."""
+
+    @property
+    def owners(self) -> Sequence[Ownership]: ...
+    @property
+    def mine(self) -> Mapping[int, int]: ...
+    async def settled(self) -> None:
+        """Return when there is nothing more to take."""
+
+    async def hand_over(self, timeout: float) -> None:
+        """Return when others have taken all, or nobody else is there, or the time is up."""
+
+
+class Sharing(Protocol):
+    """Membership, and both sets of tokens."""
+
+    @property
+    def matching(self) -> TokenSet: ...
+    @property
+    def notifying(self) -> TokenSet: ...
+    @property
+    def members(self) -> Mapping[str, Member]: ...
+    @property
+    def session(self) -> SessionState:
+        """connected, suspended or lost"""
+
+    async def start(self) -> None: ...
+    async def set_draining(self, replica: str, draining: bool) -> None: ...
+    async def stop(self) -> None: ...

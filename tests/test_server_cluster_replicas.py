@@ -1,0 +1,163 @@
+"""Replicas over one store give the answers of a single server, whoever owns what and whatever moves meanwhile."""
+
+import asyncio
+
+import pytest
+
+from server.broker import Published
+from server.deliveries import Credit, Goodbye, GoodbyeReason, Messages
+from server.documents import Document
+from server.errors import DeliveredElsewhere, NoOwner, WrongReplica
+from server.subscriptions import Filter, Subscription
+from tests.cluster_scene import Scene, cluster
+
+TENANT = "default"
+
+
+def wish(name: str, path: str) -> Subscription:
+    return Subscription(TENANT, name, Filter("xpath", path))
+
+
+async def publish(scene: Scene, at: str, name: str, xml: bytes = b"<a><b/></a>") -> Published:
+    outcome = (await scene[at].publish(TENANT, [Document(name, "test", xml)]))[0]
+    assert isinstance(outcome, Published), outcome
+    return outcome
+
+
+async def pulled(scene: Scene, subscription_id: str, n_messages: int) -> list[tuple[int, str]]:
+    """What a subscription gets, from whichever replica delivers it."""
+    number = (await next(iter(scene.replicas.values())).broker.get(TENANT, subscription_id)).number
+    owner = scene.tokens["notifying"].owners[number % 256].owner
+    found: list[tuple[int, str]] = []
+    async with asyncio.timeout(10):
+        while len(found) < n_messages:
+            messages = await scene[owner].pull(TENANT, subscription_id, 100, wait=1.0)
+            found += [(message.sequence, message.document.id) for message in messages]
+            await scene[owner].acknowledge(TENANT, subscription_id, [message.sequence for message in messages])
+    return found
+
+
+async def test_a_document_meets_the_subscriptions_of_all_replicas(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b", "c") as scene:
+        await scene.share()
+        for number in range(40):
+            await scene["abc"[number % 3]].create(wish(f"s{number}", "//b" if number % 2 else "//c"))
+        assert (await publish(scene, "a", "d1")).matches == 20
+        assert (await publish(scene, "c", "d2", b"<c/>")).matches == 20
+        assert (await publish(scene, "b", "d3", b"<z/>")).matches == 0
+        assert await pulled(scene, "s1", 1) == [(1, "d1")]
+        assert await pulled(scene, "s2", 1) == [(1, "d2")]
+
+
+async def test_a_subscription_is_asked_by_the_next_publish_wherever_both_happen(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        for number in range(30):
+            await scene["a"].create(wish(f"s{number}", "//b"))
+            assert (await publish(scene, "b", f"d{number}")).matches == number + 1
+        for number in range(30):
+            await scene["b"].delete(TENANT, f"s{number}")
+            assert (await publish(scene, "a", f"e{number}")).matches == 29 - number
+
+
+async def test_the_same_document_at_two_replicas_is_delivered_once(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        await scene["a"].create(wish("s", "//b"))
+        both = await asyncio.gather(publish(scene, "a", "d"), publish(scene, "b", "d"))
+        assert sorted(one.duplicate for one in both) == [False, True]
+        await publish(scene, "b", "last")
+        assert await pulled(scene, "s", 2) == [(1, "d"), (2, "last")]
+
+
+async def test_matching_goes_on_while_tokens_move(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        for number in range(50):
+            await scene["a"].create(wish(f"s{number}", "//b"))
+
+        async def move() -> None:
+            for turn in range(6):
+                await scene.give("matching", range(256), "ab"[turn % 2])
+
+        moving = asyncio.create_task(move())
+        n_published = 0
+        while not moving.done():
+            n_published += 1
+            assert (await publish(scene, "ab"[n_published % 2], f"d{n_published}")).matches == 50
+        await moving
+        assert await pulled(scene, "s7", n_published) == [(n, f"d{n}") for n in range(1, n_published + 1)]
+
+
+async def test_a_lost_peer_is_replaced_and_until_then_documents_are_refused(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b", publish_deadline=0.5) as scene:
+        await scene.share()
+        await scene["a"].create(wish("s", "//b"))
+        await scene.stop("b")
+        outcome = (await scene["a"].publish(TENANT, [Document("d", "test", b"<b/>")]))[0]
+        assert isinstance(outcome, NoOwner)
+        publishing = asyncio.create_task(publish(scene, "a", "d"))
+        await scene.give("matching", range(256), "a")
+        assert (await publishing).matches == 1
+
+
+async def test_sequences_go_on_and_acknowledgements_stay_when_a_subscription_moves(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        await scene["a"].create(wish("s", "//b"))
+        got = []
+        for turn in range(6):
+            await publish(scene, "ab"[turn % 2], f"d{turn}")
+            got += await pulled(scene, "s", 1)
+            await scene.give("notifying", range(256), "ab"[turn % 2])
+        assert got == [(turn + 1, f"d{turn}") for turn in range(6)]
+
+
+async def test_what_is_not_acknowledged_is_delivered_by_the_next_owner(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        await scene.give("notifying", range(256), "a")
+        await scene["a"].create(wish("s", "//b"))
+        for name in ("d1", "d2", "d3"):
+            await publish(scene, "a", name)
+        while len(await scene["a"].pull(TENANT, "s", 10)) < 3:
+            await asyncio.sleep(0.05)
+            await scene["a"].modify_ack_deadline(TENANT, "s", [1], 0.0)
+        await scene["a"].acknowledge(TENANT, "s", [2])
+        await scene.give("notifying", range(256), "b")
+        assert [(sequence, name) for sequence, name in await pulled(scene, "s", 2)] == [(1, "d1"), (3, "d3")]
+
+
+async def test_a_stream_is_sent_to_who_delivers_and_told_when_that_changes(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        await scene.give("notifying", range(256), "a")
+        await scene["b"].create(wish("s", "//b"))
+        with pytest.raises(DeliveredElsewhere) as caught:
+            await scene["b"].attach(TENANT, ["s"])
+        assert caught.value.names == {scene.members["a"].address: ["subscriptions/s"]}
+        with pytest.raises(WrongReplica) as wrong:
+            await scene["b"].pull(TENANT, "s", 1)
+        assert wrong.value.address == scene.members["a"].address
+        attachment = await scene["a"].attach(TENANT, ["s"], credit=Credit(10, 1 << 20))
+        await attachment.next()
+        await publish(scene, "b", "d1")
+        event = await asyncio.wait_for(attachment.next(), 5)
+        assert isinstance(event, Messages)
+        assert [message.document.id for message in event.messages] == ["d1"]
+        await scene.give("notifying", range(256), "b")
+        goodbye = await asyncio.wait_for(attachment.next(), 5)
+        assert isinstance(goodbye, Goodbye)
+        assert goodbye.reason is GoodbyeReason.MOVED
+
+
+async def test_filters_of_streams_hear_of_what_other_replicas_accept(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        stream = await scene["a"].attach_ephemeral(TENANT, [Filter("xpath", "//b")], Credit(10, 1 << 20))
+        await stream.next()
+        await publish(scene, "b", "d1")
+        event = await asyncio.wait_for(stream.next(), 5)
+        assert isinstance(event, Messages)
+        assert [message.document.id for message in event.messages] == ["d1"]
+        await scene["a"].detach(stream)
