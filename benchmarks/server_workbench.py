@@ -17,7 +17,7 @@ from benchmarks.answers import Checks
 from benchmarks.workbench import Load, Sizes, Workbench
 from benchmarks.workload import SELECTIVE, USUAL, QueryShape
 from pathsieve import AsyncClient
-from tests.integration.server_process import ServerProcess
+from server.server_process import ServerProcess
 
 __all__ = ["ServerWorkbench", "Workload", "serving"]
 

@@ -65,7 +65,11 @@ class LocalPostgres:
     @property
     def pid(self) -> int:
         """The process to which signals can be sent; its children serve the connections."""
-        return int((self._data / "postmaster.pid").read_text().split()[0])
+        return int(self.pid_file.read_text().split()[0])
+
+    @property
+    def pid_file(self) -> Path:
+        return self._data / "postmaster.pid"
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}/{database}"

@@ -55,8 +55,11 @@ def _pyspark_jars() -> Path | None:
 class LocalZooKeeper:
     """One server in a folder. With `durable=False` it is faster, and a power cut may cost data.
 
-    Sessions last from two to twenty ticks, so a short `tick` (in milliseconds) allows short sessions.
+    Sessions last from two to twenty ticks, so a short `tick` (in milliseconds) allows short sessions. The process joins
+    the process group `group`, or that of the caller.
     """
+
+    group: int | None = None
 
     def __init__(
         self,
@@ -99,7 +102,9 @@ class LocalZooKeeper:
         lines = "".join(f"{name}={value}\n" for name, value in self._settings.items())
         (self.folder / "zoo.cfg").write_text(lines)
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=self.group
+            )
 
     def wait(self, seconds: float = SECONDS) -> None:
         """Until it serves sessions."""

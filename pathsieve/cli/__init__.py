@@ -1,6 +1,6 @@
 """The command `pathsieve`.
 
-    serve                                      start a server
+    serve, dev-cluster                         start a server, or a cluster to try things out with
     sub add|import|list|get|rm|test|explain    subscriptions
     publish, attach                            documents in, notifications out
     top, bench, doctor, version                how it does
@@ -17,6 +17,7 @@ from pathsieve.cli import sub
 from pathsieve.cli.attach import attach
 from pathsieve.cli.bench import bench
 from pathsieve.cli.checks import versions
+from pathsieve.cli.dev_cluster import dev_cluster
 from pathsieve.cli.doctor import doctor
 from pathsieve.cli.help_texts import help_of, help_text
 from pathsieve.cli.publish import publish
@@ -46,7 +47,7 @@ app = typer.Typer(
 )
 
 app.add_typer(sub.app, name="sub")
-for command in (serve, publish, attach, top, bench, doctor):
+for command in (serve, dev_cluster, publish, attach, top, bench, doctor):
     app.command(help=help_of(command))(command)
 
 

@@ -18,9 +18,9 @@ from pathsieve import AsyncClient, Message, Wish
 from pathsieve import Document as ClientDocument
 from pathsieve.errors import AlreadyExists, Unavailable
 from server.documents import Document
+from server.server_process import ServerProcess
 from server.subscriptions import Filter
 from tests.integration.history import History
-from tests.integration.server_process import ServerProcess
 
 __all__ = ["Storm"]
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from pathsieve import AsyncClient, Client, Document
 from pathsieve.cli import app
 from pathsieve.errors import InvalidExpression, PermissionDenied, Unauthenticated, Unavailable
+from server.server_process import ServerProcess
 from tests.certificates import Authority
-from tests.integration.server_process import ServerProcess
 
 N_DOCUMENTS = 2000
 pytestmark = pytest.mark.slow

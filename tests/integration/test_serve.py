@@ -14,7 +14,8 @@ import pytest
 from pathsieve.v1 import delivery_service_pb2 as delivery
 from pathsieve.v1.publish_service_pb2 import PublishRequest
 from pathsieve.v1.subscription_service_pb2 import CreateSubscriptionRequest, ListSubscriptionsRequest
-from tests.integration.server_process import ServerProcess
+from server.errors import CannotStart
+from server.server_process import ServerProcess
 from tests.servers import Stubs, document, ended, stubs_of
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -101,7 +102,7 @@ NOT_STARTED = {
 @pytest.mark.parametrize("settings, said", NOT_STARTED.values(), ids=NOT_STARTED)
 async def test_it_says_in_words_why_it_does_not_start(tmp_path: Path, settings: dict[str, str], said: str) -> None:
     server = ServerProcess(tmp_path, **settings)
-    with pytest.raises(AssertionError, match="the server ended with"):
+    with pytest.raises(CannotStart, match="the server ended with"):
         await server.start()
     assert said in server.log.replace("\n", " ")
     assert "Traceback" not in server.log

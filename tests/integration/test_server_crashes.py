@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.server_process import ServerProcess
+from server.server_process import ServerProcess
 from tests.integration.storm import Storm
 
 N_KILLS = int(os.environ.get("PATHSIEVE_TEST_KILLS", "8"))

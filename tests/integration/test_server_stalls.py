@@ -13,7 +13,7 @@ from signal import SIGKILL, SIGSTOP
 import pytest
 
 from pathsieve import AsyncAttachment, AsyncClient
-from tests.integration.server_process import ServerProcess
+from server.server_process import ServerProcess
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pathsieve.taste import taste
-from tests.integration.server_process import ServerProcess
+from server.server_process import ServerProcess
 from tests.oracle import holds, read
 from xpathfilter.taste import NAMED, generate_documents
 
