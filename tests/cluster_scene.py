@@ -9,7 +9,7 @@ Everything but ZooKeeper is real: the store, hints, gRPC between the peers.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import grpc
@@ -159,13 +159,10 @@ class Scene:
 @asynccontextmanager
 async def cluster(url: str, *names: str, **settings: float) -> AsyncIterator[Scene]:
     scene = Scene(url)
-    async with AsyncExitStack() as stack:
+    try:
         for name in names:
             await scene.start(name, **settings)
-        stack.push_async_callback(_stop_all, scene)
         yield scene
-
-
-async def _stop_all(scene: Scene) -> None:
-    for name in list(scene.replicas):
-        await scene.stop(name)
+    finally:
+        for name in list(scene.replicas):
+            await scene.stop(name)

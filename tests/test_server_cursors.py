@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from server.documents import Document
+from server.errors import Fenced
+from server.log.cursor_rows import PAGE
 from server.log.cursors import Cursors
 from server.log.match_log import MatchLog, SegmentLimits
+from server.log.number_codes import pack
 from server.store import Store, open_store
+from server.store.generations import check
 
 SMALL = SegmentLimits(records=4)
 NEVER = 3600.0
@@ -188,3 +192,47 @@ async def test_cursors_of_a_store_that_is_gone_keep_what_they_have(store_url: st
     assert int(again.floors[1]) == 1
     await again.close()
     await store.close()
+
+
+async def test_cursors_of_an_older_store_become_those_of_tokens(store: Store, log: MatchLog) -> None:
+    """Once there were pages of numbers in a row."""
+    floors = {page: np.arange(PAGE) + page for page in (0, 300)}
+    rows = [(page, pack(values), pack(values * 2), pack(values * 0)) for page, values in floors.items()]
+    columns = ("page", "floors", "floor_positions", "gone")
+    await store.write(lambda connection: connection.insert("cursor_pages", columns, rows))
+    cursors = await reopened(store)
+    numbers = np.array([0, 5, 1023, 300 * PAGE + 7])
+    assert cursors.floors[numbers].tolist() == [0, 5, 1023, 307]
+    assert cursors.floors.sum() == sum(values.sum() for values in floors.values())
+    await cursors.close()
+    again = await reopened(store)
+    assert again.floors[numbers].tolist() == [0, 5, 1023, 307]
+    await again.close()
+    left = await store.read(lambda connection: connection.execute("SELECT count(*) FROM cursor_pages"))
+    assert left == [(0,)]
+
+
+async def test_tokens_come_and_go_one_by_one(store: Store, log: MatchLog, cursors: Cursors) -> None:
+    await append(log, 3, 3 + 256, 4, n_records=5)
+    acknowledge(cursors, (3, 1), (3 + 256, 1), (3 + 256, 2), (4, 1), (4, 3))
+    await cursors.flush()
+    acknowledge(cursors, (3, 2), (4, 2))
+    cursors.unload([3])
+    await cursors.flush()
+    assert (cursors.floor(3), cursors.floor(4)) == (0, 3)
+    await cursors.load([3])
+    assert (cursors.floor(3), cursors.floor(3 + 256), cursors.floor(4)) == (1, 2, 3)
+    assert await cursors.stored_floor(3 + 256) == 2
+
+
+async def test_what_the_fence_refuses_is_not_written_and_the_rest_is(
+    store: Store, cursors: Cursors, log: MatchLog
+) -> None:
+    await append(log, 3, 4, n_records=2)
+    acknowledge(cursors, (3, 1), (4, 1))
+    await store.generations.claim("notifying", {3: 2, 4: 1}, "b")
+    cursors.fence = lambda tokens: lambda connection: check(connection, "notifying", dict.fromkeys(tokens, 1))
+    with pytest.raises(Fenced):
+        await cursors.flush()
+    await cursors.flush()
+    assert (await cursors.stored_floor(3), await cursors.stored_floor(4)) == (0, 1)

@@ -9,9 +9,11 @@ import pytest
 
 from server.documents import Document
 from server.errors import StoreError
+from server.log.cursors import Cursors
 from server.log.follower import LogFollower
 from server.log.match_log import MatchLog, Record, SegmentLimits
 from server.store import Store, open_store
+from server.store.generations import check
 
 NOBODY, EVERYBODY = (lambda numbers: False), (lambda numbers: True)
 
@@ -40,10 +42,12 @@ async def sides(url: str, *hears: object, records: int = 4) -> AsyncIterator[lis
         store = await open_store(url, shared=True)
         found.append(Side(store, await MatchLog.open(store, limits=SegmentLimits(records=records)), who))
         found[-1].log.closer.is_keeper = len(found) == 1
-    yield found
-    for side in found:
-        await side.log.close()
-        await side.store.close()
+    try:
+        yield found
+    finally:
+        for side in found:
+            await side.log.close()
+            await side.store.close()
 
 
 async def test_all_see_the_same_records_in_the_same_order(postgres_url: str) -> None:
@@ -139,3 +143,37 @@ async def test_who_stands_alone_and_replicas_keep_out_of_each_others_way(postgre
     with pytest.raises(StoreError, match="another server"):
         await open_store(postgres_url)
     await replica.close()
+
+
+async def test_what_the_keeper_drops_is_done_for_cursors_elsewhere(postgres_url: str) -> None:
+    async with sides(postgres_url, NOBODY, NOBODY) as (keeper, other):
+        mine = await Cursors.open(keeper.store, keeper.log, tokens=[1])
+        theirs = await Cursors.open(other.store, other.log, tokens=[2])
+        other.follower.on_expire = theirs.skip_expired
+        for _ in range(6):
+            await keeper.append(1, 2)
+        await keeper.follower.catch_up()
+        await other.follower.catch_up()
+        theirs.acknowledge(np.array([2]), np.array([1]))
+        expired = await keeper.log.expire(before=2.0)
+        assert (expired.documents, expired.never_done) == (6, 6)
+        await other.append(2)
+        await other.follower.catch_up()
+        await other.follower.catch_up()
+        assert (mine.floor(1), theirs.floor(2)) == (6, 6)
+        assert theirs.backlog(np.array([2])) == 1
+        assert [sequence for sequence, _ in await other.log.read(2, 7, 10, 1 << 20)] == [7]
+        for cursors in (mine, theirs):
+            await cursors.close()
+
+
+async def test_a_keeper_that_was_replaced_closes_nothing(postgres_url: str) -> None:
+    async with sides(postgres_url, NOBODY) as (side,):
+        await side.store.generations.claim("notifying", {0: 2}, "b")
+        side.log.closer.fence = lambda connection: check(connection, "notifying", {0: 1})
+        for _ in range(5):
+            await side.append(1)
+        await side.follower.catch_up()
+        await side.log.until_closed()
+        assert not side.log.closer.is_keeper
+        assert (await MatchLog.open(side.store)).tail.closed == 0

@@ -91,6 +91,7 @@ class Notifying:
             tokens = sorted(generations)
             await self._follower.catch_up()
             await self._cursors.load(tokens)
+            await self._cursors.skip_expired(self._follower.expired)
             self.serving[tokens] = True
             self.version += 1
             self._deliveries.hand_over(_nothing)  # who follows a tenant asks again, and gets these as well

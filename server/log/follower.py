@@ -41,6 +41,7 @@ class LogFollower:
 
     def __init__(self, store: Store, log: MatchLog, hears: Callable[[np.ndarray], bool], interval: float = 1.0) -> None:
         self.newest = log.position
+        self.expired = 0
         self.on_expire: Callable[[int], Awaitable[object]] = _nobody
         self._store = store
         self._log = log
@@ -86,7 +87,7 @@ class LogFollower:
         rows = [(position, unpack_ascending(numbers), time, size) for position, numbers, time, size in news.rows]
         documents = await self._documents([row[0] for row in rows if self._hears(row[1])])
         self._take(rows, documents)
-        if news.segments and tail.position >= news.closed:
+        if news.closed > tail.closed and tail.position >= news.closed:
             self._close(news)
         await self._expire(news.expired)
         return tail.position < news.position
@@ -110,11 +111,12 @@ class LogFollower:
 
     async def _expire(self, expired: int) -> None:
         """What the keeper has dropped is gone for us too."""
-        tail = self._log.tail
-        if self._log.closer.is_keeper or not tail.segments or tail.segments[0].last_position > expired:
+        if expired == self.expired:
             return
-        while tail.segments and tail.segments[0].last_position <= expired:
+        tail = self._log.tail
+        while not self._log.closer.is_keeper and tail.segments and tail.segments[0].last_position <= expired:
             tail.expire_first()
+        self.expired = expired
         await self.on_expire(expired)
 
     def _close(self, news: News) -> None:
@@ -124,4 +126,4 @@ class LogFollower:
         for page, values in news.heads:
             heads[page * PAGE : (page + 1) * PAGE] = values
         self._log.closer.heads = heads
-        self._log.tail.closed_elsewhere(news.segments)
+        self._log.tail.closed_elsewhere(news.closed, news.segments)

@@ -105,10 +105,10 @@ class LogTail:
         self.segments.append(segment)
         self.closed = segment.last_position
 
-    def closed_elsewhere(self, segments: Sequence[Segment]) -> None:
-        """Another replica has closed these: what they hold is no longer needed here."""
+    def closed_elsewhere(self, closed: int, segments: Sequence[Segment]) -> None:
+        """Another replica has closed segments up to a position, of which these are still there."""
         self.segments.extend(segments)
-        self.closed = segments[-1].last_position
+        self.closed = closed
         waiting = [part.after(self.closed) for part in self.parts if part.last_position > self.closed]
         self.parts = waiting or [Part(self.position + 1)]
 
