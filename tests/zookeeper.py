@@ -1,5 +1,6 @@
 """A real ZooKeeper for tests: the jars inside pyspark, in a temporary folder, a root of its own for each test."""
 
+import asyncio
 import contextlib
 import itertools
 import tempfile
@@ -9,6 +10,7 @@ from typing import TypeVar
 
 import pytest
 
+from server.cluster.zookeeper import Session, ZooKeeper
 from server.local_zookeeper import LocalEnsemble, LocalZooKeeper, find_jars, find_java
 
 TICK = 500
@@ -33,6 +35,17 @@ def running_ensemble(size: int = 3) -> Iterator[LocalEnsemble]:
 def new_root() -> str:
     """A path that no other test uses."""
     return f"/test-{next(_numbers)}"
+
+
+async def expire(opened: ZooKeeper) -> None:
+    """Have somebody else end the session, as a server does that has not heard of a client for too long."""
+    lost = asyncio.Event()
+    opened.on_state.append(lambda state: lost.set() if state is Session.LOST else None)
+    twin = ZooKeeper(opened.hosts)
+    twin._client._session_id, twin._client._session_passwd = opened._client.client_id
+    await twin.start()
+    await twin.stop()
+    await lost.wait()
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from server.cluster.membership import Membership
 from server.cluster.observation import MoveReason, TokenKind
@@ -70,6 +71,7 @@ class Distributor:
         self._alive: set[int] = set()
         self._stale: set[int] = set(range(N_TOKENS))
         self._has_lost_session = False
+        self._changed = [partial(self._token_changed, token) for token in range(N_TOKENS)]
         self._woken = asyncio.Event()
         self._settled = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -156,7 +158,7 @@ class Distributor:
         if steps:
             await self._take(steps)
             self._woken.set()
-        elif self._me in self._membership.members:
+        elif self._membership.is_member:
             self._settled.set()
 
     def _is_mine(self, token: int) -> bool:
@@ -165,13 +167,12 @@ class Distributor:
 
     def _steps(self) -> list[tuple[int, MoveReason]]:
         """(token, how) of some that this replica should take now."""
-        members = self._membership.members
-        if self._me not in members:
+        if not self._membership.is_member:
             return []
         again = [token for token in range(N_TOKENS) if self.owners[token].owner == self._me and token not in self.mine]
         if again:
             return [(token, "acquired") for token in again[:AT_ONCE]]
-        parties = [Party(name, member.weight, member.draining) for name, member in members.items()]
+        parties = [Party(name, member.weight, member.draining) for name, member in self._membership.members.items()]
         planned = plan([owned.owner for owned in self.owners], parties, self._me)
         return [(step.token, "stolen" if step.owner else "acquired") for step in planned[:AT_ONCE]]
 
@@ -241,11 +242,7 @@ class Distributor:
         return Ownership(owned.token, owner, owned.generation, owned.since)
 
     async def _read_token(self, token: int) -> Ownership:
-        def changed() -> None:
-            self._stale.add(token)
-            self._woken.set()
-
-        found = await self._zookeeper.get(f"{self._folder}/tokens/{_name(token)}", changed)
+        found = await self._zookeeper.get(f"{self._folder}/tokens/{_name(token)}", self._changed[token])
         if found is None:
             raise ZooKeeperUnavailable(f"the node of {self.kind} token {token} is gone, though it should never be")
         data, stat = found
@@ -253,6 +250,10 @@ class Distributor:
         self._versions[token] = stat.version
         self._last_owner[token] = facts["owner"]
         return Ownership(token, facts["owner"], facts["gen"], stat.mtime / 1000)
+
+    def _token_changed(self, token: int) -> None:
+        self._stale.add(token)
+        self._woken.set()
 
 
 def _name(token: int) -> str:

@@ -8,6 +8,7 @@
       └── the session is lost ─┘      and with the next session it is present again
 
 A replica that comes back before its old session has expired finds a node of its own name: the newer one takes over.
+The older one, should it still run, waits until the name is free again; until then it takes no part.
 """
 
 import asyncio
@@ -39,15 +40,22 @@ class Membership:
         self.me = me
         self.members: Mapping[str, Member] = {}
         self.on_change: list[Callable[[], None]] = []
+        self._path = f"{root}/members/{me.replica}"
         self._woken = asyncio.Event()
         self._is_registered = False
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the member of our name is this very replica, and no older or newer start of it."""
+        member = self.members.get(self.me.replica)
+        return member is not None and member.incarnation == self.me.incarnation
 
     async def start(self) -> None:
         """Check that all replicas mean the same by a token, and become a member."""
         await self._agree()
         self.zookeeper.on_state.append(self._session)
-        await self._register()
+        await self._take_over()
         await self._read()
         self._task = asyncio.create_task(self._follow())
 
@@ -59,11 +67,10 @@ class Membership:
     async def set_draining(self, replica: str, draining: bool) -> None:
         """Have a member want no tokens, or want its share again."""
         path = f"{self.root}/members/{replica}"
-        found = await self.zookeeper.get(path)
-        if found is None:
-            return
-        member = replace(_member(replica, found[0]), draining=draining)
-        await self.zookeeper.set(path, _to_json(member), found[1].version)
+        while found := await self.zookeeper.get(path):
+            member = replace(_member(replica, found[0]), draining=draining)
+            if await self.zookeeper.set(path, _to_json(member), found[1].version):
+                return
 
     async def _agree(self) -> None:
         path = f"{self.root}/config"
@@ -80,17 +87,21 @@ class Membership:
     def _session(self, state: Session) -> None:
         if state is Session.LOST:
             self._is_registered = False
+            self.members = {name: member for name, member in self.members.items() if name != self.me.replica}
         self._woken.set()
 
-    async def _register(self) -> None:
-        path = f"{self.root}/members/{self.me.replica}"
-        while not await self.zookeeper.create(path, _to_json(self.me)):
-            found = await self.zookeeper.get(path)
-            if found is not None and _member(self.me.replica, found[0]).incarnation == self.me.incarnation:
-                break
+    async def _take_over(self) -> None:
+        """Become a member, whoever has the name: at the start this replica is the newest of it."""
+        while not await self._register():
             logger.warning("an older %s is still a member; this one takes over", self.me.replica)
-            await self.zookeeper.delete(path)
-        self._is_registered = True
+            await self.zookeeper.delete(self._path)
+
+    async def _register(self) -> bool:
+        """Become a member, if nobody else has the name."""
+        self._is_registered = await self.zookeeper.create(self._path, _to_json(self.me))
+        if not self._is_registered and (found := await self.zookeeper.get(self._path)):
+            self._is_registered = _member(self.me.replica, found[0]).incarnation == self.me.incarnation
+        return self._is_registered
 
     async def _follow(self) -> None:
         while True:
@@ -112,14 +123,20 @@ class Membership:
         paths = [f"{self.root}/members/{name}" for name in names]
         found = await asyncio.gather(*(self.zookeeper.get(path, self._woken.set) for path in paths))
         members = {name: _member(name, one[0]) for name, one in zip(names, found, strict=True) if one is not None}
-        mine = members.get(self.me.replica)
-        if self._is_registered and (mine is None or mine.incarnation != self.me.incarnation):
-            self._is_registered = False  # an older session of ours took the node along, or somebody else has our name
-            self._woken.set()
         if members != self.members:
             self.members = members
             for listener in self.on_change:
                 listener()
+        self._check()
+
+    def _check(self) -> None:
+        """See whether the node is still ours."""
+        if self._is_registered and not self.is_member:
+            self._is_registered = False
+            if self.me.replica in self.members:
+                logger.error("a newer %s has taken over; this one takes no part until it goes", self.me.replica)
+            else:
+                self._woken.set()  # an older session of ours took the node along
 
 
 def _to_json(member: Member) -> bytes:

@@ -13,11 +13,12 @@ so whoever has some reads everything again when the state is CONNECTED once more
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError, RolledBackError
+from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, RolledBackError
 from kazoo.retry import KazooRetry
 
 from server.errors import CannotStart, ServerError
@@ -76,6 +77,22 @@ class Delete:
         transaction.delete(self.path)
 
 
+@dataclass(frozen=True)
+class Watch:
+    """Brings a change from kazoo's thread to the loop.
+
+    kazoo keeps a set of them for each node until one fires, so those that call the same thing must be equal:
+    somebody who reads a quiet node again and again would fill the memory otherwise.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    on_change: Callable[[], None]
+
+    def __call__(self, event: Any) -> None:
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.on_change)
+
+
 class ZooKeeper:
     """One session after the other. Listeners are called on the loop with each new state."""
 
@@ -85,23 +102,27 @@ class ZooKeeper:
         self.on_state: list[Callable[[Session], None]] = []
         self._deadline = deadline or session_timeout
         self._loop = asyncio.get_running_loop()
+        self._connected = asyncio.Event()
         retry = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
         self._client = KazooClient(hosts, timeout=session_timeout, connection_retry=retry)
         self._client.add_listener(self._heard)
 
     async def start(self, seconds: float = 15.0) -> None:
         """Connect; `CannotStart` if nobody answers for so long."""
-        connected = self._client.start_async()
-        if not await asyncio.to_thread(connected.wait, seconds):
+        self._client.start_async()
+        try:
+            await asyncio.wait_for(self._connected.wait(), seconds)
+        except TimeoutError:
             await self.stop()
-            raise CannotStart(f"no ZooKeeper answers at {self.hosts} within {seconds:g} s (cluster.zookeeper)")
-        self._enter(Session.CONNECTED)
+            raise CannotStart(
+                f"no ZooKeeper answers at {self.hosts} within {seconds:g} s (cluster.zookeeper)"
+            ) from None
 
     async def stop(self) -> None:
         """End the session: its ephemeral nodes go at once."""
         stopping = self._loop.run_in_executor(None, self._stop)
         done, _ = await asyncio.wait([stopping], timeout=STOP_SECONDS)
-        if not done:
+        if not done or stopping.exception() is not None:
             logger.warning("the session with ZooKeeper could not be ended; it expires by itself")
 
     def _stop(self) -> None:
@@ -118,13 +139,16 @@ class ZooKeeper:
             return
         logger.info("the session with ZooKeeper is %s", state.value)
         self.state = state
+        if state is Session.CONNECTED:
+            self._connected.set()
         for listener in list(self.on_state):
             listener(state)
 
     async def get(self, path: str, on_change: Callable[[], None] | None = None) -> tuple[bytes, Any] | None:
         """Data and stat of a node, None if there is none; `on_change` is called on the loop, once."""
+        asked = self._client.get_async(path, watch=self._watch(on_change))
         try:
-            found: tuple[bytes, Any] = await self._answer(self._client.get_async(path, watch=self._watch(on_change)))
+            found: tuple[bytes, Any] = await self._answer(asked, NoNodeError)
         except NoNodeError:
             return None
         return found
@@ -136,24 +160,29 @@ class ZooKeeper:
     async def ensure(self, path: str, value: bytes = b"") -> None:
         """Have a lasting node; one that is there is left as it is."""
         try:
-            await self._answer(self._client.create_async(path, value, makepath=True))
+            await self._answer(self._client.create_async(path, value, makepath=True), NodeExistsError)
         except NodeExistsError:
             return
 
     async def create(self, path: str, value: bytes) -> bool:
         """A node that goes with the session; False if there is one already."""
         try:
-            await self._answer(self._client.create_async(path, value, ephemeral=True))
+            await self._answer(self._client.create_async(path, value, ephemeral=True), NodeExistsError)
         except NodeExistsError:
             return False
         return True
 
-    async def set(self, path: str, value: bytes, version: int) -> None:
-        await self._answer(self._client.set_async(path, value, version=version))
+    async def set(self, path: str, value: bytes, version: int) -> bool:
+        """New data, if the node still has this version: whether it had."""
+        try:
+            await self._answer(self._client.set_async(path, value, version=version), NoNodeError, BadVersionError)
+        except (NoNodeError, BadVersionError):
+            return False
+        return True
 
     async def delete(self, path: str) -> None:
         try:
-            await self._answer(self._client.delete_async(path))
+            await self._answer(self._client.delete_async(path), NoNodeError)
         except NoNodeError:
             return
 
@@ -169,26 +198,18 @@ class ZooKeeper:
             logger.debug("a transaction of %d steps was refused: %r", len(steps), causes[0])
         return not failures
 
-    def _watch(self, on_change: Callable[[], None] | None) -> Callable[[Any], None] | None:
-        if on_change is None:
-            return None
+    def _watch(self, on_change: Callable[[], None] | None) -> Watch | None:
+        return None if on_change is None else Watch(self._loop, on_change)
 
-        def fired(event: Any) -> None:
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(on_change)
-
-        return fired
-
-    async def _answer(self, asked: Any) -> Any:
-        """What a call of kazoo's comes to, within the deadline."""
+    async def _answer(self, asked: Any, *expected: type[KazooException]) -> Any:
+        """What a call of kazoo's comes to, within the deadline; of its errors only those that are `expected`."""
         future: asyncio.Future[Any] = self._loop.create_future()
         asked.rawlink(lambda result: self._loop.is_closed() or self._loop.call_soon_threadsafe(_settle, future, result))
-        done, _ = await asyncio.wait([future], timeout=self._deadline)
-        if not done:
-            raise ZooKeeperUnavailable(f"ZooKeeper has not answered within {self._deadline:g} s")
         try:
-            return future.result()
-        except (NoNodeError, NodeExistsError):
+            return await asyncio.wait_for(future, self._deadline)
+        except TimeoutError:
+            raise ZooKeeperUnavailable(f"ZooKeeper has not answered within {self._deadline:g} s") from None
+        except expected:
             raise
         except KazooException as error:
             raise ZooKeeperUnavailable(f"ZooKeeper does not do it now: {error!r}") from error
