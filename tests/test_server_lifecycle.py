@@ -19,7 +19,7 @@ from server.errors import CannotStart, StoreError
 from server.readiness import Phase, Progress
 from tests.servers import Stubs, details_of, document, running, settings_in, stubs_of
 
-SERVICES = ["", *(f"pathsieve.v1.{name}Service" for name in ("Subscription", "Publish", "Delivery"))]
+SERVICES = ["", *(f"pathsieve.v1.{name}Service" for name in ("Subscription", "Publish", "Delivery", "Cluster", "Peer"))]
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 

@@ -62,7 +62,7 @@ def test_extractors_are_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 REFUSED = {
     "a_key_that_is_not_there": ("[listen]\nprot = 1", "listen.prot", "there are host, port, ready_file"),
-    "a_table_that_is_not_there": ("[lisetn]\nport = 1", "lisetn", "there are delivery, drain_seconds"),
+    "a_table_that_is_not_there": ("[lisetn]\nport = 1", "lisetn", "there are cluster, delivery, drain_seconds"),
     "a_word_for_a_number": ("[listen]\nport = 'x'", "listen.port", "expected a valid integer"),
     "a_number_out_of_range": ("[listen]\nport = 70000", "listen.port", "expected less than or equal to 65535"),
     "a_word_that_is_none_of_the_words": ("[log]\nlevel = 'loud'", "log.level", "expected 'debug', 'info'"),
