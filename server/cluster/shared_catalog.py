@@ -43,7 +43,6 @@ class SharedCatalog(Catalog):
         self.tenants = holdings.tenants
         self.filters_of = holdings.filters_of  # type: ignore[method-assign]
         self._following = following
-        self._trial = TenantFilters(extractors, document_limits)
 
     async def load(self, progress: Progress = lambda n_loaded, n_all: None) -> None:
         """Loading is for those who hold tokens."""
@@ -74,9 +73,8 @@ class SharedCatalog(Catalog):
         return outcomes
 
     def _try(self, filters: Sequence[Filter]) -> list[Refused | None]:
-        """In a thread: compile filters, to see whether they can be, and forget them."""
-        prepared = self._trial.prepare_many(filters)
-        self._trial.discard_many([handle for handle in prepared if isinstance(handle, Handle)])
+        """In a thread: compile filters, to see whether they can be, in engines that are thrown away."""
+        prepared = TenantFilters(self._extractors, self._document_limits).prepare_many(filters)
         return [None if isinstance(outcome, Handle) else outcome for outcome in prepared]
 
     async def _update(self, tenant: str, subscription_id: str, etag: str, changes: Changes) -> Subscription:
