@@ -26,7 +26,7 @@ def fragile() -> Iterator[LocalZooKeeper]:
 
 @asynccontextmanager
 async def session(server: LocalZooKeeper, timeout: float = SESSION_TIMEOUT) -> AsyncIterator[ZooKeeper]:
-    opened = ZooKeeper(server.hosts, timeout, DEADLINE)
+    opened = ZooKeeper(server.hosts, timeout)
     async with asyncio.timeout(SECONDS):
         await opened.start()
         try:
@@ -171,6 +171,7 @@ class TestBreaks:
             await opened.ensure(root)
             await opened.create(f"{root}/a", b"mine")
             before = await opened.get(f"{root}/a")
+            opened._deadline = DEADLINE
             fragile.pause()
             try:
                 with pytest.raises(ZooKeeperUnavailable, match=r"within 0\.3 s"):

@@ -121,8 +121,8 @@ class Stage:
         parties = [Party(one.name, one.membership.me.weight) for one in present]
         while True:
             owners = [owner for owner, _ in await self.owners()]
-            told = {token: one.name for one in present for token in one.holder.holds}
-            if is_fair(owners, parties) and told == dict(enumerate(owners)):
+            told = sorted((token, one.name) for one in present for token in one.holder.holds)
+            if is_fair(owners, parties) and told == list(enumerate(owners)):
                 return
             await asyncio.sleep(POLL)
 
