@@ -55,8 +55,9 @@ test: env ## the whole suite, then its kernels again with bounds checks
 	@$(IN_VENV) -m pytest
 	@$(MAKE) test-bounds
 
-soak: env ## kill a server sixty times while documents flow, and judge what was seen
+soak: env ## kill a server sixty times, and replicas of a cluster forty times, while documents flow; judge what was seen
 	@PATHSIEVE_TEST_KILLS=60 $(IN_VENV) -m pytest -s tests/integration/test_server_crashes.py
+	@PATHSIEVE_TEST_KILLS=40 $(IN_VENV) -m pytest -s tests/integration/test_cluster_kills.py
 
 test-bounds: env ## the tests marked `kernels`, with every array access checked
 	@echo "Running the tests of kernels with NUMBA_BOUNDSCHECK=1"

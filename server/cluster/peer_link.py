@@ -59,6 +59,7 @@ class PeerLink:
         self._has_work = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._not_before = 0.0
+        self._is_heard = True
 
     @property
     def lag(self) -> float:
@@ -114,8 +115,9 @@ class PeerLink:
             self._fail(reason)
 
     def _fail(self, reason: str) -> None:
-        if self._asked:
+        if self._is_heard and self._asked:  # said once, and not at each attempt
             logger.info("the peer at %s is lost: %s", self.address, reason)
+            self._is_heard = False
         self._credit = 0
         self._outgoing.clear()
         self._outcomes.clear()
@@ -124,6 +126,7 @@ class PeerLink:
                 answer.set_exception(PeerLost(f"the peer at {self.address} is lost: {reason}"))
 
     def _take(self, response: MatchStreamResponse) -> None:
+        self._is_heard = True
         self._credit += response.credit_bytes
         self._has_work.set()
         for answer in response.answers:

@@ -117,8 +117,6 @@ class PostgresDatabase(Database):
             self.url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="pathsieve"
         )
         connection.execute("SET enable_seqscan = off")
-        if self._shared:
-            connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
         return PostgresConnection(connection, self._shared)
 
     def claim(self, connection: Connection) -> None:
@@ -127,6 +125,8 @@ class PostgresDatabase(Database):
         if not claimed:
             other = "a server that stands alone" if self._shared else "another server"
             raise StoreError(self.place, f"{other} writes to it; stop that one, or choose another database")
+        if self._shared:
+            connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
 
     def release(self) -> None:
         """The lock goes with the connection."""
