@@ -120,9 +120,10 @@ async def test_what_is_not_acknowledged_is_delivered_by_the_next_owner(postgres_
         await scene["a"].create(wish("s", "//b"))
         for name in ("d1", "d2", "d3"):
             await publish(scene, "a", name)
-        while len(await scene["a"].pull(TENANT, "s", 10)) < 3:
-            await asyncio.sleep(0.05)
-            await scene["a"].modify_ack_deadline(TENANT, "s", [1], 0.0)
+        out: list[int] = []
+        async with asyncio.timeout(10):
+            while len(out) < 3:
+                out += [message.sequence for message in await scene["a"].pull(TENANT, "s", 10, wait=1.0)]
         await scene["a"].acknowledge(TENANT, "s", [2])
         await scene.give("notifying", range(256), "b")
         assert [(sequence, name) for sequence, name in await pulled(scene, "s", 2)] == [(1, "d1"), (3, "d3")]
