@@ -32,9 +32,7 @@ Ctrl-C stops everything{and_deletes}."""
 
 def dev_cluster(
     replicas: Annotated[int, typer.Option(help="How many servers.")] = 3,
-    folder: Annotated[
-        Path | None, typer.Option(help="Where it keeps all; else a folder that goes away.")
-    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where it keeps all; else a folder that goes away.")] = None,
     zookeepers: Annotated[int, typer.Option(help="How many servers its ZooKeeper has: 1 or 3.")] = 1,
     zookeeper: Annotated[str, typer.Option(help="A ZooKeeper that is there: host:port,host:port")] = "",
     postgres: Annotated[str, typer.Option(help="A PostgreSQL that is there: postgresql://user@host/database")] = "",
