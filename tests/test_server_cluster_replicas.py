@@ -162,3 +162,45 @@ async def test_filters_of_streams_hear_of_what_other_replicas_accept(postgres_ur
         assert isinstance(event, Messages)
         assert [message.document.id for message in event.messages] == ["d1"]
         await scene["a"].detach(stream)
+
+
+async def test_a_token_that_is_wanted_again_while_it_leaves_stays_loaded(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a") as scene:
+        holdings = scene.replicas["a"].replica.parts.holdings
+        holdings._linger = 0.0
+        await scene.share()
+        await scene["a"].create(wish("s", "//b"))
+        for _ in range(20):
+            await holdings.lost(range(256))
+            await asyncio.sleep(0)
+            await holdings.prepare(range(256))
+            assert holdings.loaded.all()
+        await asyncio.gather(*holdings._unloading)
+        assert holdings.loaded.all()
+        assert (await publish(scene, "a", "d")).matches == 1
+        await holdings.lost(range(256))
+        await asyncio.gather(*holdings._unloading)
+        assert not holdings.loaded.any()
+        assert not len(holdings.filters_of(TENANT))
+
+
+async def test_who_was_replaced_and_does_not_know_it_stops_when_the_store_says_so(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        await scene.give("notifying", range(256), "a")
+        number = (await scene["a"].create(wish("s", "//b"))).number
+        await publish(scene, "a", "d1")
+        attachment = await scene["a"].attach(TENANT, ["s"], credit=Credit(10, 1 << 20))
+        await attachment.next()
+        event = await asyncio.wait_for(attachment.next(), 5)
+        assert isinstance(event, Messages)
+        # b takes over, and a hears nothing of it, as if it had been paused.
+        lost = scene.tokens["notifying"].holders.pop("a")
+        await scene.give("notifying", range(256), "b")
+        attachment.ack([message.message_id for message in event.messages])
+        goodbye = await asyncio.wait_for(attachment.next(), 5)
+        assert isinstance(goodbye, Goodbye)
+        assert goodbye.reason is GoodbyeReason.MOVED
+        assert await scene["b"].cursors.stored_floor(number) == 0
+        assert await pulled(scene, "s", 1) == [(1, "d1")]
+        scene.tokens["notifying"].holders["a"] = lost

@@ -125,7 +125,8 @@ class Distributor:
     async def _run(self) -> None:
         while True:
             try:
-                await asyncio.wait_for(self._woken.wait(), LOOK_EVERY)
+                async with asyncio.timeout(LOOK_EVERY):
+                    await self._woken.wait()
                 await asyncio.sleep(DEBOUNCE)
             except TimeoutError:
                 self._stale = set(range(N_TOKENS))

@@ -64,7 +64,8 @@ class Following:
         """Until it is cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):  # then it is time for a look of our own
-                await asyncio.wait_for(self._woken.wait(), self._interval)
+                async with asyncio.timeout(self._interval):  # wait_for of Python 3.11 may swallow a cancellation
+                    await self._woken.wait()
             self._woken.clear()
             try:
                 await self.catch_up()

@@ -68,7 +68,7 @@ class Holdings:
         self._tenant_names: list[str] = [""]
         self._new_tenant = threading.Lock()
         self._matches: set[asyncio.Task[Match]] = set()
-        self._leaving: dict[int, asyncio.TimerHandle] = {}
+        self._wanted: set[int] = set()
         self._unloading: set[asyncio.Task[None]] = set()
 
     def filters_of(self, tenant: str) -> TenantFilters:
@@ -92,43 +92,37 @@ class Holdings:
     async def prepare(self, tokens: Sequence[int]) -> None:
         """Have these loaded."""
         started = time.perf_counter()
-        for token in tokens:
-            if (leaving := self._leaving.pop(token, None)) is not None:
-                leaving.cancel()
-        missing = [token for token in tokens if not self.loaded[token]]
-        for start in range(0, len(missing), TOKENS_AT_ONCE):
+        self._wanted.update(tokens)
+        n_loaded = 0
+        for start in range(0, len(tokens), TOKENS_AT_ONCE):
             async with self.changing:
-                await self._load(missing[start : start + TOKENS_AT_ONCE])
-        if missing:
+                missing = [token for token in tokens[start : start + TOKENS_AT_ONCE] if not self.loaded[token]]
+                await self._load(missing)
+                n_loaded += len(missing)
+        if n_loaded:
             self._on_load(time.perf_counter() - started)
 
     async def taken(self, generations: Mapping[int, int]) -> None:
         """They are loaded, and that is all."""
 
     async def lost(self, tokens: Sequence[int]) -> None:
-        """Unload them in a while."""
-        loop = asyncio.get_running_loop()
-        for token in tokens:
-            if token not in self._leaving:
-                self._leaving[token] = loop.call_later(self._linger, self._leave, token)
-
-    def _leave(self, token: int) -> None:
-        del self._leaving[token]
-        task = asyncio.create_task(self._unload(token))
+        """Unload them in a while, unless they are wanted again by then."""
+        self._wanted.difference_update(tokens)
+        task = asyncio.create_task(self._unload(tokens))
         self._unloading.add(task)
         task.add_done_callback(self._unloading.discard)
 
-    async def _unload(self, token: int) -> None:
+    async def _unload(self, tokens: Sequence[int]) -> None:
+        await asyncio.sleep(self._linger)
         async with self.changing:
-            self.loaded[token] = False
+            going = [token for token in tokens if token not in self._wanted and self.loaded[token]]
+            self.loaded[going] = False
             if self._matches:
                 await asyncio.wait(set(self._matches))
-            numbers = np.flatnonzero(self._token_of.values == token + 1).tolist()
+            numbers = np.flatnonzero(np.isin(self._token_of.values, np.array(going, np.int64) + 1)).tolist()
             await asyncio.to_thread(self._forget, numbers)
 
     def close(self) -> None:
-        for leaving in self._leaving.values():
-            leaving.cancel()
         for task in self._unloading:
             task.cancel()
         self.engines.close()

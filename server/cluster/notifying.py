@@ -62,6 +62,7 @@ class Notifying:
         self._generations: dict[int, int] = {}
         self._changing = asyncio.Lock()
         cursors.fence = self._fence
+        cursors.on_fenced = self._let_go
         log.closer.fence = self._fence([KEEPERS_TOKEN])
         log.closer.is_keeper = False
 
@@ -92,24 +93,26 @@ class Notifying:
             await self._follower.catch_up()
             await self._cursors.load(tokens)
             await self._cursors.skip_expired(self._follower.expired)
-            self.serving[tokens] = True
-            self.version += 1
-            self._deliveries.hand_over(_nothing)  # who follows a tenant asks again, and gets these as well
-            picked = no_tokens()
-            picked[tokens] = True
-            for subscription in await self._store.subscriptions.pushed(lambda number: bool(picked[number % N_TOKENS])):
-                if self.serves(subscription.number):
-                    self._deliveries.subscription_created(subscription)
+            await self._serve(tokens)
             self._keep_log()
+
+    async def _serve(self, tokens: Sequence[int]) -> None:
+        self.serving[tokens] = True
+        self.version += 1
+        self._deliveries.hand_over(_nothing)  # who follows a tenant asks again, and gets these as well
+        try:
+            pushed = await self._store.subscriptions.pushed(lambda number: notifying_token(number) in tokens)
+        except BaseException:
+            self._let_go(tokens)
+            raise
+        for subscription in pushed:
+            if self.serves(subscription.number):
+                self._deliveries.subscription_created(subscription)
 
     async def lost(self, tokens: Sequence[int]) -> None:
         """Let go: the new owner reads what was written last."""
         async with self._changing:
-            self.serving[list(tokens)] = False
-            self.version += 1
-            goes = no_tokens()
-            goes[list(tokens)] = True
-            self._deliveries.hand_over(lambda numbers: goes[numbers % N_TOKENS])
+            self._let_go(tokens)
             try:
                 await self._cursors.flush()
             except (Fenced, StoreUnavailable) as error:
@@ -118,6 +121,14 @@ class Notifying:
             for token in tokens:
                 self._generations.pop(token, None)
             self._keep_log()
+
+    def _let_go(self, tokens: Sequence[int]) -> None:
+        """Deliver nothing of them any more; whoever listens for some is told to ask again."""
+        self.serving[list(tokens)] = False
+        self.version += 1
+        goes = no_tokens()
+        goes[list(tokens)] = True
+        self._deliveries.hand_over(lambda numbers: goes[numbers % N_TOKENS])
 
     def _keep_log(self) -> None:
         self._log.closer.is_keeper = self.is_keeper

@@ -27,7 +27,7 @@ from server.cluster.peers import Peers
 from server.cluster.shared_catalog import SharedCatalog
 from server.cluster.sharing import Member, Ownership, Sharing
 from server.deliveries import Deliveries
-from server.errors import NotFound, StoreUnavailable
+from server.errors import NotFound, ServerError, StoreUnavailable
 from server.log.follower import LogFollower
 from server.store.hints import LOG, Hints
 
@@ -175,7 +175,11 @@ class Replica:
     async def hand_over(self, seconds: float) -> None:
         """Let the others take all that is ours, for at most so long."""
         sharing = self.parts.sharing
-        await sharing.set_draining(self.name, True)
+        try:
+            await sharing.set_draining(self.name, True)
+        except ServerError as error:
+            logger.warning("what is ours cannot be handed over, others take it when we are gone: %s", error)
+            return
         await asyncio.gather(sharing.matching.hand_over(seconds), sharing.notifying.hand_over(seconds))
 
     async def stop(self) -> None:

@@ -111,7 +111,8 @@ class ZooKeeper:
         """Connect; `CannotStart` if nobody answers for so long."""
         self._client.start_async()
         try:
-            await asyncio.wait_for(self._connected.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._connected.wait()
         except TimeoutError:
             await self.stop()
             raise CannotStart(
@@ -206,7 +207,8 @@ class ZooKeeper:
         future: asyncio.Future[Any] = self._loop.create_future()
         asked.rawlink(lambda result: self._loop.is_closed() or self._loop.call_soon_threadsafe(_settle, future, result))
         try:
-            return await asyncio.wait_for(future, self._deadline)
+            async with asyncio.timeout(self._deadline):  # wait_for of Python 3.11 may swallow a cancellation
+                return await future
         except TimeoutError:
             raise ZooKeeperUnavailable(f"ZooKeeper has not answered within {self._deadline:g} s") from None
         except expected:

@@ -51,6 +51,7 @@ class Cursors:
         self.gone = np.zeros(BLOCK, np.int64)
         self.flush_interval = flush_interval
         self.fence: Callable[[Sequence[int]], Operation] = lambda tokens: lambda connection: None
+        self.on_fenced: Callable[[Sequence[int]], None] = lambda tokens: None
         self._store = store
         self._log = log
         self._leftovers: dict[int, Leftovers] = {}
@@ -80,6 +81,7 @@ class Cursors:
         pages, leftovers = await self._store.read(partial(cursor_rows.read, tokens=tokens))
         self.ensure(max(len(self._log.heads) - 1, *(page // N_TOKENS * BLOCK for page, *_ in pages), 0))
         self.unload(tokens)
+        self._reset(np.isin(np.arange(N_TOKENS), tokens))
         self._is_ours[list(tokens)] = True
         for page, *codes in pages:
             first = page // N_TOKENS * BLOCK + page % N_TOKENS
@@ -91,16 +93,21 @@ class Cursors:
         self._find_idle(np.array(tokens, np.int64))
 
     def unload(self, tokens: Sequence[int]) -> None:
-        """Forget some tokens; what is not written of them is not written any more."""
+        """Some tokens are no longer ours: what is not written of them is not written any more.
+
+        What was known of them stays until they are loaded again, for a stream that is still being told.
+        """
         gone = np.isin(np.arange(N_TOKENS), tokens)
         self._is_ours[gone] = False
-        for name in cursor_rows.COLUMNS:
-            getattr(self, name).reshape(-1, N_TOKENS)[:, gone] = 0
         self._dirty_pages.reshape(-1, N_TOKENS)[:, gone] = False
-        for number in [number for number in self._leftovers if gone[number % N_TOKENS]]:
+        self._dirty_leftovers = {number for number in self._dirty_leftovers if not gone[number % N_TOKENS]}
+
+    def _reset(self, tokens: np.ndarray) -> None:
+        for name in cursor_rows.COLUMNS:
+            getattr(self, name).reshape(-1, N_TOKENS)[:, tokens] = 0
+        for number in [number for number in self._leftovers if tokens[number % N_TOKENS]]:
             del self._leftovers[number]
             self._has_leftovers[number] = False
-        self._dirty_leftovers = {number for number in self._dirty_leftovers if not gone[number % N_TOKENS]}
 
     def _find_idle(self, tokens: np.ndarray) -> None:
         """Whoever had nothing waiting when the last segment was closed need not be looked for before that."""
@@ -275,6 +282,7 @@ class Cursors:
             self._dirty_pages[pages] = True
             self._dirty_leftovers |= numbers
             self.unload(fenced.tokens)
+            self.on_fenced(fenced.tokens)
             raise
         except BaseException:
             self._dirty_pages[pages] = True
