@@ -14,6 +14,7 @@ from pathsieve.async_client import AsyncClient
 from pathsieve.attaching import AsyncAttachment
 from pathsieve.attachment import Attachment
 from pathsieve.client import Client
+from pathsieve.cluster import Cluster, Replica, Token
 from pathsieve.documents import Document
 from pathsieve.errors import PathSieveError
 from pathsieve.messages import DeadLetter, Message, Pulled
@@ -27,6 +28,7 @@ __all__ = [
     "AsyncClient",
     "Attachment",
     "Client",
+    "Cluster",
     "Committed",
     "DeadLetter",
     "DeliveryPolicy",
@@ -41,10 +43,12 @@ __all__ = [
     "Progress",
     "Published",
     "Pulled",
+    "Replica",
     "Schedule",
     "Staged",
     "Subscription",
     "Tested",
+    "Token",
     "Webhook",
     "Wish",
     "errors",

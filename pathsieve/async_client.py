@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from pathsieve.calls import Caller
+from pathsieve.cluster_calls import ClusterCalls
 from pathsieve.delivery_calls import DeliveryCalls
 from pathsieve.endpoints import DEFAULT_ADDRESS, Endpoints, Tls
 from pathsieve.publish_calls import PublishCalls
@@ -25,7 +26,7 @@ __all__ = ["AsyncClient"]
 TIMEOUT = PATIENCE = 30.0
 
 
-class AsyncClient(SubscriptionCalls, PublishCalls, DeliveryCalls):
+class AsyncClient(SubscriptionCalls, PublishCalls, DeliveryCalls, ClusterCalls):
     """Talks to one server, or to one of several that are the same service.
 
     `address` is host:port, or several of them. `tls` is True for the certificates of the system, the path of an

@@ -20,6 +20,7 @@ from pathsieve.async_client import PATIENCE, TIMEOUT, AsyncClient
 from pathsieve.attaching import AsyncAttachment
 from pathsieve.attachment import Attachment
 from pathsieve.background import background
+from pathsieve.cluster import Cluster
 from pathsieve.delivery_calls import CREDIT_BYTES, CREDIT_MESSAGES, EXCLUSIVE
 from pathsieve.endpoints import DEFAULT_ADDRESS, Tls
 from pathsieve.importing import batches_of
@@ -212,3 +213,19 @@ class Client:
         letters = self._core.dead_letters(subscription)
         while (letter := self._run(anext(letters, None))) is not None:
             yield letter
+
+    # -- the cluster -------------------------------------------------------------------------------
+
+    def cluster(self) -> Cluster:
+        """The cluster as the server that is asked sees it; `NotInCluster` if that stands alone."""
+        return self._run(self._core.cluster())
+
+    def watch_cluster(self) -> Iterator[Cluster]:
+        """The cluster now, and again whenever it changes; after a break another replica is asked."""
+        changes = self._core.watch_cluster()
+        while True:
+            yield self._run(anext(changes))
+
+    def drain(self, replica: str = "", *, undo: bool = False) -> None:
+        """Have a replica hand over all that it owns, or take its share again; an empty name is the one that is asked."""
+        self._run(self._core.drain(replica, undo=undo))

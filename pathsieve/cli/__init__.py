@@ -3,6 +3,7 @@
     serve, dev-cluster                         start a server, or a cluster to try things out with
     sub add|import|list|get|rm|test|explain    subscriptions
     publish, attach                            documents in, notifications out
+    cluster status|watch|drain                 several servers: who owns what
     top, bench, doctor, version                how it does
 
 Commands find their server by flags (--address …) or by the environment (PATHSIEVE_ADDRESS …); `exits` has the exit
@@ -13,7 +14,7 @@ import os
 
 import typer
 
-from pathsieve.cli import sub
+from pathsieve.cli import cluster, sub
 from pathsieve.cli.attach import attach
 from pathsieve.cli.bench import bench
 from pathsieve.cli.checks import versions
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 
 app.add_typer(sub.app, name="sub")
+app.add_typer(cluster.app, name="cluster")
 for command in (serve, dev_cluster, publish, attach, top, bench, doctor):
     app.command(help=help_of(command))(command)
 
