@@ -104,7 +104,7 @@ $(IN_VENV):
 
 $(INSTALLED): pyproject.toml | $(IN_VENV)
 	@echo "Installing pathsieve and its tools into $(VENV)"
-	@$(IN_VENV) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(IN_VENV) -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --config-settings editable_mode=compat
 	@touch $@
 
 $(WARMED): $(INSTALLED) $(SOURCES)
