@@ -23,7 +23,7 @@ import numpy as np
 
 from server.deliveries import EPHEMERAL
 from server.documents import Document
-from server.errors import Draining, ServerError, StoreUnavailable
+from server.errors import Draining, NoOwner, ServerError, StoreUnavailable
 from server.filters import Matched
 from server.log.match_log import Entry, MatchLog, Record
 from server.matching import Match, Matching
@@ -75,10 +75,11 @@ def appending_to(log: MatchLog) -> Append:
 
 @dataclass
 class PublishingCounts:
-    """Since the server started."""
+    """Since the server started. `unavailable` may be sent again; `refused` are the documents' own fault."""
 
     accepted: int = 0
     refused: int = 0
+    unavailable: int = 0
     duplicates: int = 0
     matches: int = 0
 
@@ -337,6 +338,8 @@ class Publishing:
         if isinstance(outcome, Published):
             self.counts.accepted += 1
             self.counts.matches += outcome.matches
+        elif isinstance(outcome, StoreUnavailable | NoOwner):
+            self.counts.unavailable += 1
         else:
             self.counts.refused += 1
 

@@ -183,6 +183,14 @@ async def test_what_the_store_could_not_take_may_be_sent_again() -> None:
         assert await our.publish(quote("1")) == [Published("1", 1)]
 
 
+async def test_what_may_be_sent_again_is_not_counted_as_refused() -> None:
+    async with bench() as our:
+        our.log.failure = StoreUnavailable("the disk is full")
+        await our.publish(quote("1"), quote("2"), Document("3", xml=b"<oops"), Document("4", xml=b"<nothing/>"))
+        counts = our.publishing.counts
+        assert (counts.unavailable, counts.refused, counts.accepted) == (2, 1, 1)
+
+
 @pytest.mark.parametrize("has_landed", [True, False])
 async def test_a_repetition_of_what_the_store_may_have_taken_waits_until_it_is_known(has_landed: bool) -> None:
     async with bench() as our:
