@@ -11,6 +11,7 @@ IN_VENV := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 WARMED := $(VENV)/.warmed
 STUBS := .
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
 BUF := 1.74.0
 CHART := deploy/helm/pathsieve
 MANIFESTS := deploy/kubernetes/pathsieve.yaml
@@ -54,8 +55,9 @@ taste: env ## the XPath engine alone: forty thousand subscriptions, who wants wh
 	@$(IN_VENV) -m xpathfilter.taste
 
 test: env ## the whole suite, then its kernels again with bounds checks
-	@echo "Running the tests"
-	@$(IN_VENV) -m pytest
+	@echo "Running the tests: quick ones side by side, then those with servers, clusters and Spark"
+	@$(IN_VENV) -m pytest $(SIDE_BY_SIDE) -m "not slow and not spark"
+	@$(IN_VENV) -m pytest -m "slow or spark"
 	@$(MAKE) test-bounds
 
 soak: env ## kill a server sixty times, and replicas of a cluster forty times, while documents flow; judge what was seen
@@ -64,7 +66,7 @@ soak: env ## kill a server sixty times, and replicas of a cluster forty times, w
 
 test-bounds: env ## the tests marked `kernels`, with every array access checked
 	@echo "Running the tests of kernels with NUMBA_BOUNDSCHECK=1"
-	@NUMBA_BOUNDSCHECK=1 $(IN_VENV) -m pytest -m kernels
+	@NUMBA_BOUNDSCHECK=1 $(IN_VENV) -m pytest $(SIDE_BY_SIDE) -m kernels
 
 check: env check-deploy ## lint, format and types, of Python, of the wire contract and of deploy/
 	@echo "Checking lint, format and types"

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from pathsieve.v1.peer_service_pb2 import MatchAnswer, MatchBatch
 from server.broker import Published
+from server.cluster.answering import Answering
 from server.deliveries import Credit, Goodbye, GoodbyeReason, Messages
 from server.documents import Document
 from server.errors import DeliveredElsewhere, NoOwner, WrongReplica
@@ -99,6 +101,23 @@ async def test_a_lost_peer_is_replaced_and_until_then_documents_are_refused(post
         publishing = asyncio.create_task(publish(scene, "a", "d"))
         await scene.give("matching", range(256), "a")
         assert (await publishing).matches == 1
+
+
+async def test_a_peer_that_fails_to_answer_is_asked_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cluster(postgres_url, "a", "b", publish_deadline=30.0) as scene:
+        await scene.share()
+        await scene["a"].create(wish("s", "//b"))
+        answer, failures = Answering.answer, iter([ValueError("a fault of ours")])
+
+        async def fails_once(answering: Answering, batch: MatchBatch) -> MatchAnswer:
+            for failure in failures:
+                raise failure
+            return await answer(answering, batch)
+
+        monkeypatch.setattr(Answering, "answer", fails_once)
+        async with asyncio.timeout(10):
+            assert (await publish(scene, "a", "d")).matches == 1
+        assert next(failures, None) is None
 
 
 async def test_sequences_go_on_and_acknowledgements_stay_when_a_subscription_moves(postgres_url: str) -> None:

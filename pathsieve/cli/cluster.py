@@ -44,7 +44,7 @@ def status(
             print_json(facts)
     else:
         columns = ("replica", "address", "weight", "state", *KINDS, "subscriptions")
-        rows = [tuple(facts.values()) for facts in _replicas(cluster)]
+        rows = [tuple((facts | {"weight": f"{facts['weight']:g}"}).values()) for facts in _replicas(cluster)]
         print_table(columns, rows, numbers=("weight", *KINDS, "subscriptions"))
         note(_summary(cluster))
 
@@ -108,7 +108,7 @@ def _replicas(cluster: Cluster) -> Iterator[dict[str, Any]]:
         yield {
             "replica": replica.name,
             "address": replica.address,
-            "weight": f"{replica.weight:g}",
+            "weight": replica.weight,
             "state": "draining" if replica.draining else "there",
             **{kind: owned[kind].get(replica.name, 0) for kind in KINDS},
             "subscriptions": loads.get(replica.name, 0),
