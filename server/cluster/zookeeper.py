@@ -84,7 +84,7 @@ class Delete:
         transaction.delete(self.path)
 
 
-class Handler(SequentialThreadingHandler):  # type: ignore[misc]
+class Handler(SequentialThreadingHandler):
     """kazoo's threads, with a pipe to them that nobody ever waits for: a call that finds it full fails."""
 
     def create_socket_pair(self) -> tuple[socket.socket, socket.socket]:

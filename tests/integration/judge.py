@@ -30,7 +30,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from server.documents import Document
@@ -269,9 +268,9 @@ class Judge:
                 self.faults.append(f"{title} went to {owner} in generation {generation} during {quiet}")
 
 
-def judged(file: Path | Iterable[str]) -> Judge:
-    """The judgement of a history that was written to a file, or of its lines."""
+def judged(lines: Iterable[str]) -> Judge:
+    """The judgement of a history, as it was written down."""
     judge = Judge()
-    for line in file.open() if isinstance(file, Path) else file:
+    for line in lines:
         judge.take(json.loads(line))
     return judge

@@ -53,7 +53,8 @@ async def test_whatever_is_killed_paused_or_cut_off_nothing_is_lost() -> None:
                     await nemesis.calm()
                     await nemesis.outage()
             took = time.monotonic() - started
-        judge = judged(history)
+        with history.open() as lines:
+            judge = judged(lines)
         print(summary(judge, took))
         assert judge.faults == chronicle.judge.faults == []
         assert min(judge.counts[what] for what in ("delivered", "moves", "create done", "delete done")) > 0
