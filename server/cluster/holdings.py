@@ -115,12 +115,15 @@ class Holdings:
     async def _unload(self, tokens: Sequence[int]) -> None:
         await asyncio.sleep(self._linger)
         async with self.changing:
-            going = [token for token in tokens if token not in self._wanted and self.loaded[token]]
-            self.loaded[going] = False
-            if self._matches:
-                await asyncio.wait(set(self._matches))
-            numbers = np.flatnonzero(np.isin(self._token_of.values, np.array(going, np.int64) + 1)).tolist()
-            await asyncio.to_thread(self._forget, numbers)
+            await self._drop([token for token in tokens if token not in self._wanted and self.loaded[token]])
+
+    async def _drop(self, tokens: Sequence[int]) -> None:
+        """Have nothing of them in the engines. To be called with `changing` held."""
+        self.loaded[list(tokens)] = False
+        if self._matches:
+            await asyncio.wait(set(self._matches))
+        numbers = np.flatnonzero(np.isin(self._token_of.values, np.array(tokens, np.int64) + 1)).tolist()
+        await asyncio.to_thread(self._forget, numbers)
 
     def close(self) -> None:
         for task in self._unloading:
@@ -130,9 +133,13 @@ class Holdings:
     # Loading
 
     async def _load(self, tokens: Sequence[int]) -> None:
-        for token in tokens:  # one a read: the rows come in the order of their index
-            async for columns in self._store.subscriptions.of_tokens([token]):
-                await asyncio.to_thread(self._load_columns, columns, token)
+        try:
+            for token in tokens:  # one a read: the rows come in the order of their index
+                async for columns in self._store.subscriptions.of_tokens([token]):
+                    await asyncio.to_thread(self._load_columns, columns, token)
+        except Exception:
+            await self._drop(tokens)  # no change would reach them: they would match what they have wanted once
+            raise
         self.loaded[list(tokens)] = True
 
     def _load_columns(self, columns: Columns, token: int) -> None:
