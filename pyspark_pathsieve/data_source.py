@@ -39,8 +39,8 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """Asked for at once, when the user says `load()`: so what is wrong is said there."""
-        from pyspark_pathsieve.reading import look
         from pyspark_pathsieve.notification_rows import SCHEMA
+        from pyspark_pathsieve.reading import look
 
         look(self.options_for(LOAD))
         return SCHEMA

@@ -17,9 +17,9 @@ from pathsieve import Client, Page, Range
 from pathsieve.errors import InvalidRequest, NotFound, PathSieveError
 from pyspark_pathsieve.connection import Connection, cannot_connect
 from pyspark_pathsieve.errors import ConnectorError, DataLost, OptionError, UnknownSubscription
+from pyspark_pathsieve.notification_rows import batches_of
 from pyspark_pathsieve.options import Options
 from pyspark_pathsieve.positions import ALL, EARLIEST, LATEST, Offset, Position, Span, limited, named, shared_out
-from pyspark_pathsieve.notification_rows import batches_of
 
 __all__ = ["Notifications", "Part", "explained", "parts_of", "read_part"]
 
@@ -109,9 +109,7 @@ def lost(name: str, first: int, found: Range) -> DataLost:
     if first > found.head + 1:
         words = f"{whose} end at {found.head:,}, before {first:,} that comes next: deleted and made again since?"
     elif name == ALL:
-        words = (
-            f"the log up to {found.dropped:,} is past retention, and {first:,} comes next: some of it may be ours"
-        )
+        words = f"the log up to {found.dropped:,} is past retention, and {first:,} comes next: some of it may be ours"
     else:
         words = f"{whose} up to {found.dropped:,} are past retention, and {first:,} comes next"
     advice = "; failOnDataLoss=false goes on with what is there"

@@ -25,10 +25,10 @@ from pathsieve import Client
 from pathsieve.errors import PathSieveError
 from pyspark_pathsieve.connection import Connection
 from pyspark_pathsieve.errors import OptionError
+from pyspark_pathsieve.notification_rows import check_schema
 from pyspark_pathsieve.notifications import Notifications, explained, parts_of, read_part
 from pyspark_pathsieve.options import Options
 from pyspark_pathsieve.positions import ALL, LATEST, Offset, named, spans_between
-from pyspark_pathsieve.notification_rows import check_schema
 
 __all__ = ["StreamReader"]
 

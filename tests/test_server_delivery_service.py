@@ -317,7 +317,7 @@ BAD_RANGES = {
 }
 
 
-@pytest.mark.parametrize(("name", "after", "through", "told"), BAD_RANGES.values(), ids=BAD_RANGES)
+@pytest.mark.parametrize("name, after, through, told", BAD_RANGES.values(), ids=BAD_RANGES)
 async def test_a_range_that_is_not_there_is_refused(
     stubs: Stubs, name: str, after: int, through: int, told: str
 ) -> None:
