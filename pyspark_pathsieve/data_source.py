@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.types import StructType
 
-from pyspark_pathsieve.options import LOAD, READ, READ_STREAM, Options
+from pyspark_pathsieve.options import LOAD, READ, READ_STREAM, WRITE, WRITE_STREAM, Options
 
 if TYPE_CHECKING:
     from pyspark_pathsieve.reading import BatchReader
@@ -50,7 +50,7 @@ class DefaultSource(DataSource):
 
         return BatchReader(self.options_for(READ), schema)
 
-    def streamReader(self, schema: StructType) -> "StreamReader":
+    def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802
         from pyspark_pathsieve.stream_reading import StreamReader
 
         return StreamReader(self.options_for(READ_STREAM), schema)
@@ -58,6 +58,16 @@ class DefaultSource(DataSource):
     def options_for(self, operation: str) -> Options:
         """What was given, checked."""
         return Options(self.options, operation, self.session)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from pyspark_pathsieve.writing import BatchWriter
+
+        return BatchWriter.planned(self.options_for(WRITE), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        from pyspark_pathsieve.writing import StreamWriter
+
+        return StreamWriter.planned(self.options_for(WRITE_STREAM), schema, overwrite)
 
 
 def register(spark: SparkSession) -> None:
