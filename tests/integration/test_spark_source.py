@@ -294,16 +294,14 @@ def test_a_batch_whose_driver_was_killed_has_the_same_rows_again(
     before = [tuple(row) for row in json.loads((tmp_path / "batch-1").read_text())]
     assert not (tmp_path / "checkpoint" / "commits" / "1").exists()
 
-    expected = told(client, "-", position)
     publish(client, "kill", 30, 40)
+    expected = told(client, "-", position)
     client.acknowledge_through({names[0]: 15})
     client.delete(names[1])
     stream.run()
     assert stream.batches[1] == before
-    assert [tuple(row) for row in json.loads((tmp_path / "batch-0").read_text())] + stream.rows == [
-        *expected,
-        *[("kill", n + 1, f"kill-{n}") for n in range(30, 40)],
-    ]
+    first = [tuple(row) for row in json.loads((tmp_path / "batch-0").read_text())]
+    assert first + stream.rows == expected
 
 
 def test_what_retention_has_dropped_is_an_error_or_passed_over(spark: SparkSession, tmp_path: Path) -> None:
@@ -315,7 +313,7 @@ def test_what_retention_has_dropped_is_an_error_or_passed_over(spark: SparkSessi
         everything = Stream(spark, server.address, tmp_path / "all", "-").run()
         publish(client, "lost", 4, 10)
         run(server.stop())
-        keeps = {"RETENTION__DOCUMENTS": "0.001", "RETENTION__INTERVAL": "0.1"}
+        keeps = {"RETENTION__DOCUMENTS": "0.001", "RETENTION__INTERVAL": "1"}
         server.settings |= keeps
         run(server.start())
         until(lambda: client.ranges([name])[0].dropped == 10)
