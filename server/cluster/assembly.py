@@ -96,6 +96,7 @@ async def open_replica(
         Housekeeping(store, log, settings.retention, clock, lambda: notifying.is_keeper),
         ReplicaPlacement(notifying, owners),
     )
+    broker.reading.catch_up = follower.catch_up
     parts = Parts(
         sharing, holdings, following, notifying, follower, catalog, deliveries, matching, peers, settings.store_url
     )

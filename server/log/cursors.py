@@ -156,6 +156,18 @@ class Cursors:
         self._keep_aside(numbers[ahead], sequences[ahead])
         self._advance(numbers[exists & self._has_leftovers[numbers]])
 
+    def acknowledge_through(self, numbers: np.ndarray, sequences: np.ndarray) -> None:
+        """All up to these sequences is done, for numbers that come once; floors only move forward."""
+        highest = int(numbers.max(initial=0))
+        self._log.ensure(highest)
+        self.ensure(highest)
+        reached = np.minimum(sequences, self._log.heads[numbers])
+        ahead = reached > self.floors[numbers]
+        advanced = numbers[ahead]
+        self.floors[advanced] = reached[ahead]
+        self._touch(advanced)
+        self._advance(advanced[self._has_leftovers[advanced]])
+
     def floor(self, number: int) -> int:
         """Everything of a subscription up to this sequence is done."""
         return int(self.floors[number]) if number < len(self.floors) else 0

@@ -100,6 +100,11 @@ class SubscriptionTable:
         wanted = [int(number) for number in numbers]
         return await self._store.read(lambda connection: _by_numbers(connection, wanted))
 
+    async def ids_of(self, numbers: Iterable[int]) -> dict[int, str]:
+        """The ids of some numbers, also of those that were deleted, as long as there is a trace of them."""
+        wanted = [int(number) for number in numbers]
+        return await self._store.read(lambda connection: _ids_of(connection, wanted))
+
     async def by_ids(self, tenant: str, ids: Sequence[str]) -> dict[str, Subscription]:
         """Those that exist of some ids of a tenant."""
         return await self._store.read(lambda connection: _by_ids(connection, tenant, ids))
@@ -241,6 +246,16 @@ def _by_numbers(connection: Connection, numbers: Sequence[int]) -> dict[int, Sub
         some = numbers[start : start + NAMES_AT_ONCE]
         sql = f"SELECT {ALL_COLUMNS} FROM subscriptions WHERE number IN ({placeholders(len(some))})"
         found.update((row[0], from_row(row)) for row in connection.execute(sql, some))
+    return found
+
+
+def _ids_of(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for start in range(0, len(numbers), NAMES_AT_ONCE):
+        some = numbers[start : start + NAMES_AT_ONCE]
+        for table in ("subscriptions", "tombstones"):
+            sql = f"SELECT number, id FROM {table} WHERE number IN ({placeholders(len(some))})"
+            found.update((number, subscription_id) for number, subscription_id in connection.execute(sql, some))
     return found
 
 
