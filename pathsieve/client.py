@@ -223,9 +223,12 @@ class Client:
     def watch_cluster(self) -> Iterator[Cluster]:
         """The cluster now, and again whenever it changes; after a break another replica is asked."""
         changes = self._core.watch_cluster()
-        while True:
-            yield self._run(anext(changes))
+        try:
+            while (cluster := self._run(anext(changes, None))) is not None:
+                yield cluster
+        finally:
+            self._run(changes.aclose())
 
     def drain(self, replica: str = "", *, undo: bool = False) -> None:
-        """Have a replica hand over all that it owns, or take its share again; an empty name is the one that is asked."""
+        """Have a replica hand over all that it owns, or take its share again; no name is the one that is asked."""
         self._run(self._core.drain(replica, undo=undo))

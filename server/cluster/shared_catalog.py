@@ -53,6 +53,10 @@ class SharedCatalog(Catalog):
         self._counts.clear()
         self._counts.update(counts)
 
+    async def loads(self) -> tuple[list[int], list[int]]:
+        """How many subscriptions each matching token stands for, and each notifying token."""
+        return await self._table.loads()
+
     async def _create_many(self, tenant: str, subscriptions: Sequence[Subscription]) -> list[Created]:
         named = [replace(one, id=one.id or uuid.uuid4().hex, tenant=tenant) for one in subscriptions]
         outcomes: list[Created] = [self._checked(one) for one in named]

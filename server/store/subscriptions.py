@@ -17,7 +17,7 @@ from server.errors import AlreadyExists, EtagMismatch, NotFound
 from server.store.databases import Connection, Row, placeholders
 from server.store.subscription_codes import COLUMNS, from_row, namespaces_from_text, to_row
 from server.store.tables import ReadsAndWrites
-from server.subscriptions import Subscription
+from server.subscriptions import N_TOKENS, Subscription
 
 __all__ = ["Changes", "Columns", "Page", "SubscriptionTable", "Tombstone"]
 
@@ -115,6 +115,16 @@ class SubscriptionTable:
         """How many subscriptions each tenant has."""
         sql = "SELECT tenant, count(*) FROM subscriptions GROUP BY tenant"
         return dict(await self._store.read(lambda connection: connection.execute(sql)))
+
+    async def loads(self) -> tuple[list[int], list[int]]:
+        """How many subscriptions each matching token stands for, and each notifying token."""
+        matching = "SELECT token, count(*) FROM subscriptions GROUP BY token"
+        notifying = f"SELECT number & {N_TOKENS - 1} AS notifying, count(*) FROM subscriptions GROUP BY notifying"
+        found: list[dict[int, int]] = await self._store.read(
+            lambda connection: [dict(connection.execute(sql)) for sql in (matching, notifying)]
+        )
+        of_matching, of_notifying = ([counts.get(token, 0) for token in range(N_TOKENS)] for counts in found)
+        return of_matching, of_notifying
 
     async def scan(self, chunk: int = CHUNK) -> AsyncIterator[Columns]:
         """All subscriptions, in the order of their numbers."""
