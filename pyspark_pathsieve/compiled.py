@@ -24,7 +24,14 @@ from sievefilters import Extractors, Handle, StandingFilters
 from sievefilters.parts import FILE_VERSION
 from xpathfilter import DocumentLimits
 
-__all__ = ["CompiledSubscriptions", "Part", "compile_subscriptions", "load_subscriptions"]
+__all__ = [
+    "CompiledSubscriptions",
+    "Part",
+    "compile_subscriptions",
+    "digest_of",
+    "is_saved",
+    "load_subscriptions",
+]
 
 FILE_KIND = "pathsieve.subscriptions"
 CHUNK = 1 << 20
@@ -33,18 +40,20 @@ logger = logging.getLogger("pathsieve.spark")
 
 
 class Part:
-    """Filters and the ids of their subscriptions: all of them, or one shard."""
+    """Filters, and the ids and places of their subscriptions: of all of them, or of one shard."""
 
-    def __init__(self, filters: StandingFilters, ids: pa.Array) -> None:
+    def __init__(self, filters: StandingFilters, ids: pa.Array, places: np.ndarray) -> None:
         self.filters = filters
         self.ids = ids
+        self.places = places
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         arrays, metadata = self.filters.stored()
-        save_arrays(path, FILE_KIND, FILE_VERSION, arrays | _id_arrays(self.ids), metadata)
+        own = _id_arrays(self.ids) | {"places": self.places}
+        save_arrays(path, FILE_KIND, FILE_VERSION, arrays | own, metadata)
 
     @classmethod
     def load(
@@ -56,7 +65,8 @@ class Part:
     ) -> "Part":
         """The part that was saved, mapped into memory; `StorageError` if the file is not one or has changed."""
         arrays, metadata = load_arrays(path, FILE_KIND, FILE_VERSION, verify=verify)
-        return cls(StandingFilters.from_stored(arrays, metadata, extractors, limits), _ids_from(arrays))
+        filters = StandingFilters.from_stored(arrays, metadata, extractors, limits)
+        return cls(filters, _ids_from(arrays), arrays["places"])
 
 
 @dataclass(frozen=True)
@@ -94,10 +104,10 @@ def compile_subscriptions(subscriptions: Any, *, shards: int = 1, on_bad: str = 
         raise MatchSetupError(f"shards: expected a whole number from 1 on, found {shards!r}")
     if isinstance(subscriptions, CompiledSubscriptions):
         return _as_asked(subscriptions, shards)
-    if isinstance(subscriptions, str | os.PathLike) and _is_saved(subscriptions):
+    if isinstance(subscriptions, str | os.PathLike) and is_saved(subscriptions):
         return _as_asked(load_subscriptions(subscriptions), shards)
     given = read_subscriptions(subscriptions)
-    compiled = [_compiled(given.part(shard, shards)) for shard in range(shards)]
+    compiled = [_compiled(given, shard, shards) for shard in range(shards)]
     refused = [*given.refused, *(one for _, bad in compiled for one in bad)]
     if refused and on_bad == "fail":
         raise BadSubscriptionsError(refused)
@@ -129,26 +139,29 @@ def _as_asked(compiled: CompiledSubscriptions, shards: int) -> CompiledSubscript
     )
 
 
-def _is_saved(path: str | os.PathLike[str]) -> bool:
+def is_saved(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a saved one, and not a list of subscriptions."""
     if not Path(path).is_file():
         return False
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def _compiled(given: SubscriptionSet) -> tuple[Part, list[RefusedSubscription]]:
+def _compiled(given: SubscriptionSet, shard: int, shards: int) -> tuple[Part, list[RefusedSubscription]]:
+    """Every so manyth subscription, compiled."""
     filters = StandingFilters()
-    handles: list[Handle] = []
-    ids: list[Id] = []
-    refused: list[RefusedSubscription] = []
-    for own, outcome in zip(given.ids, filters.prepare_many(given.filters), strict=True):
-        if isinstance(outcome, Handle):
-            handles.append(outcome)
-            ids.append(own)
-        else:
-            refused.append(RefusedSubscription(own, str(outcome)))
-    filters.reveal_many(handles, range(1, len(handles) + 1))
-    return Part(filters, _id_array(ids, given.ids)), refused
+    places = range(shard, len(given), shards)
+    prepared = filters.prepare_many([given.filters[place] for place in places])
+    outcomes = list(zip(places, prepared, strict=True))
+    good = [(place, outcome) for place, outcome in outcomes if isinstance(outcome, Handle)]
+    filters.reveal_many([handle for _, handle in good], range(1, len(good) + 1))
+    refused = [
+        RefusedSubscription(given.ids[place], str(outcome))
+        for place, outcome in outcomes
+        if not isinstance(outcome, Handle)
+    ]
+    ids = _id_array([given.ids[place] for place, _ in good], given.ids)
+    return Part(filters, ids, np.array([place for place, _ in good], np.int64)), refused
 
 
 def _id_array(ids: Sequence[Id], all_ids: Sequence[Id]) -> pa.Array:

@@ -39,10 +39,6 @@ class SubscriptionSet:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def part(self, shard: int, shards: int) -> "SubscriptionSet":
-        """Every so manyth."""
-        return SubscriptionSet(self.ids[shard::shards], self.filters[shard::shards])
-
 
 def read_subscriptions(given: Any) -> SubscriptionSet:
     """The subscriptions that are given, in any of the forms above."""
@@ -188,5 +184,3 @@ def _pairs(namespaces: Any) -> tuple[tuple[str, str], ...]:
     """Prefixes and URIs; Arrow has a map as a list of pairs."""
     pairs = namespaces.items() if isinstance(namespaces, Mapping) else namespaces
     return tuple(sorted((str(prefix), str(uri)) for prefix, uri in pairs))
-
-

@@ -1,0 +1,48 @@
+"""The format "pathsieve": what Spark asks for, and which module answers.
+
+    .write         ──▶ writer         ──▶ writing
+    .writeStream   ──▶ streamWriter   ──▶ writing
+
+Modules are imported when they are needed: Spark imports this package whenever a session first looks for any source.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+
+from pyspark_pathsieve.options import Options
+
+__all__ = ["CONF_PREFIX", "NAME", "DefaultSource", "register"]
+
+NAME = "pathsieve"
+CONF_PREFIX = "spark.pathsieve."
+
+
+class DefaultSource(DataSource):
+    """Found by Spark under this name, because its package is called pyspark_…"""
+
+    session: ClassVar[Mapping[str, str]] = {}
+    """What the configuration of the session says about options; `register` fills it."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def options_for(self, operation: str) -> Options:
+        """What was given, checked."""
+        return Options(self.options, operation, self.session)
+
+
+def register(spark: SparkSession) -> None:
+    """Have `spark.pathsieve.…` of the session's configuration supply options that a read or write does not give.
+
+    Spark does not tell a Python source the configuration of the session. So what it says now is put into the source
+    and registered with it; call this again after a change.
+    """
+    settings = spark.conf.getAll
+    session = {
+        name.removeprefix(CONF_PREFIX): value for name, value in settings.items() if name.startswith(CONF_PREFIX)
+    }
+    spark.dataSource.register(type("DefaultSource", (DefaultSource,), {"session": session}))
