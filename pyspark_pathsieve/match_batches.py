@@ -35,7 +35,7 @@ class Matcher:
     body: str
     attributes: str | None = None
     settings: ExtractorSettings = field(default_factory=ExtractorSettings)
-    batch_documents: int = 256
+    batch_documents: int = 64
     threads: int = 1
 
     def part(self) -> Part:

@@ -20,7 +20,7 @@ from xpathfilter import DocumentLimits
 
 __all__ = ["BATCH_DOCUMENTS", "extractor_settings", "match_documents"]
 
-BATCH_DOCUMENTS = 256
+BATCH_DOCUMENTS = 64
 
 
 def match_documents(
