@@ -25,7 +25,7 @@ from pathsieve.delivery_calls import CREDIT_BYTES, CREDIT_MESSAGES, EXCLUSIVE
 from pathsieve.endpoints import DEFAULT_ADDRESS, Tls
 from pathsieve.importing import batches_of
 from pathsieve.messages import DeadLetter, Pulled
-from pathsieve.publish_calls import AnyDocument
+from pathsieve.publish_calls import AnyDocument, StagedPart
 from pathsieve.results import Committed, Imported, Published, Staged, Tested
 from pathsieve.subscriptions import Filter, Named, Subscription
 from pathsieve.values import AttributeValue
@@ -146,14 +146,28 @@ class Client:
             self._run(pipeline.aclose())
 
     def stage(
-        self, query: str, batch: int, documents: Iterable[AnyDocument], *, partition: int = 0, attempt: int = 0
+        self,
+        query: str,
+        batch: int,
+        documents: Iterable[AnyDocument],
+        *,
+        partition: int = 0,
+        attempt: int = 0,
+        timeout: float | None = None,
     ) -> Staged:
-        """Hand in a part of a batch: what one attempt at one partition has to publish. `commit` publishes it."""
-        given = list(documents)  # here, and not on the loop that other calls need
-        return self._run(self._core.stage(query, batch, given, partition=partition, attempt=attempt))
+        """Hand in a part of a batch: what one attempt at one partition has to publish. `commit` publishes it.
 
-    def commit(self, query: str, batch: int, parts: Iterable[tuple[int, int]]) -> Committed:
-        """Publish the staged parts of a batch, given as (partition, attempt), once: again, it has no effect."""
+        It is not repeated by itself: repeat it with another attempt, which goes to the next server.
+        """
+        given = list(documents)  # here, and not on the loop that other calls need
+        staging = self._core.stage(query, batch, given, partition=partition, attempt=attempt, timeout=timeout)
+        return self._run(staging)
+
+    def commit(self, query: str, batch: int, parts: Iterable[StagedPart]) -> Committed:
+        """Publish the staged parts of a batch, given as (partition, attempt), once: again, it has no effect.
+
+        With (partition, attempt, documents) nothing is published unless so many documents are staged there.
+        """
         return self._run(self._core.commit(query, batch, parts))
 
     def abort(self, query: str, batch: int) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter
+from pyspark.sql.types import StructType
 
-from pyspark_pathsieve.options import Options
+from pyspark_pathsieve.options import WRITE, WRITE_STREAM, Options
 
 __all__ = ["CONF_PREFIX", "NAME", "DefaultSource", "register"]
 
@@ -33,6 +34,16 @@ class DefaultSource(DataSource):
     def options_for(self, operation: str) -> Options:
         """What was given, checked."""
         return Options(self.options, operation, self.session)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from pyspark_pathsieve.writing import BatchWriter
+
+        return BatchWriter.planned(self.options_for(WRITE), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        from pyspark_pathsieve.writing import StreamWriter
+
+        return StreamWriter.planned(self.options_for(WRITE_STREAM), schema, overwrite)
 
 
 def register(spark: SparkSession) -> None:

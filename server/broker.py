@@ -182,9 +182,11 @@ class Broker:
         """Keep documents of a part of a batch; those that are refused, and why."""
         return await self.staging.stage(Batch(tenant, query, batch), part, documents, first_place)
 
-    async def commit(self, tenant: str, query: str, batch: int, parts: Sequence[Part]) -> Committed:
+    async def commit(
+        self, tenant: str, query: str, batch: int, parts: Sequence[Part], sizes: Sequence[int | None] = ()
+    ) -> Committed:
         """Publish the winning parts of a batch, once."""
-        return await self.staging.commit(Batch(tenant, query, batch), parts)
+        return await self.staging.commit(Batch(tenant, query, batch), parts, sizes)
 
     async def abort(self, tenant: str, query: str, batch: int) -> None:
         await self.staging.abort(Batch(tenant, query, batch))

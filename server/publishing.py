@@ -171,9 +171,11 @@ class Publishing:
         """What becomes of each document, in order: accepted and durable, or why not.
 
         `also` is told how many documents there are and how many matches, and what it returns is done in the same
-        transaction: if that fails, the documents fail.
+        transaction. Then it is all or nothing: if that fails, or one of the documents, all of them fail.
         """
         await self._wait_for_room(sum(len(document.xml) for document in documents))
+        if also is not None:
+            await self._not_in_flight(tenant, documents)
         request = self._admit(tenant, documents)
         request.also = also
         self._requests.append(request)
@@ -212,6 +214,12 @@ class Publishing:
             return first
         self.counts.duplicates += 1
         return Published(document.id, duplicate=True)
+
+    async def _not_in_flight(self, tenant: str, documents: Sequence[Document]) -> None:
+        """Wait for others who publish the same documents just now: whether they fail must be known before."""
+        keys = [key_of(tenant, document.source, document.id) for document in documents if document.id]
+        while firsts := [first for key in keys if (first := self.repetitions.in_flight(key)) is not None]:
+            await asyncio.wait(firsts)
 
     async def _wait_for_room(self, n_bytes: int) -> None:
         """Wait until what waits is little enough; a request larger than all the room waits for all of it."""
@@ -252,7 +260,7 @@ class Publishing:
 
     async def _finish(self, batches: Sequence[Batch]) -> None:
         """Make batches durable in one commit, then tell everybody."""
-        arrivals = [arrival for requests, match in batches for arrival in _arrivals(requests, match)]
+        arrivals = _all_or_nothing([arrival for requests, match in batches for arrival in _arrivals(requests, match)])
         failure, repeated = await self._append(arrivals, _operations(batches))
         for place, (request, position, found) in enumerate(arrivals):
             self._settle(request, position, found, failure, place in repeated)
@@ -349,6 +357,14 @@ def _arrivals(requests: Sequence[_Request], match: Match) -> list[_Arrival]:
     """Each document of a batch with what it matched."""
     found = zip(_places(requests), match.found, strict=True)
     return [(request, position, numbers) for (request, position), numbers in found]
+
+
+def _all_or_nothing(arrivals: list[_Arrival]) -> list[_Arrival]:
+    """What fails of a request that has more to do in the transaction fails all of it."""
+    failed = {request: found for request, _, found in arrivals if request.also and isinstance(found, BaseException)}
+    for request in failed:
+        request.also = None
+    return [(request, position, failed.get(request, found)) for request, position, found in arrivals]
 
 
 def _accepted(requests: Sequence[_Request]) -> list[int]:

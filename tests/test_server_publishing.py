@@ -13,6 +13,8 @@ from server.errors import Draining, StoreUnavailable
 from server.log.match_log import Record
 from server.matching import EngineMatching
 from server.publishing import Published, Publishing, PublishingSettings, appending_to
+from server.repetitions import key_of
+from server.store.jobs import Operation
 from server.subscriptions import Filter
 from sievefilters import Matched, StandingFilters
 from xpathfilter import DocumentError
@@ -281,3 +283,35 @@ async def test_draining_finishes_what_was_taken_and_takes_no_more() -> None:
         our.log.gate.set()
         await draining
         assert await taken == [Published("1", 1)]
+
+
+async def test_with_something_else_in_the_transaction_it_is_all_or_nothing() -> None:
+    def never(n_documents: int, n_matches: int) -> Operation:
+        raise AssertionError("a batch of which a document fails is not marked as published")
+
+    async with bench() as our:
+        outcomes = await our.publishing.publish("desk", [quote("1"), Document("2", xml=b"<quote>")], also=never)
+        assert [type(outcome) for outcome in outcomes] == [DocumentError, DocumentError]
+        assert our.log.entries == []
+        assert await our.publish(quote("1")) == [Published("1", 1)]
+
+
+async def test_what_others_publish_just_now_is_waited_for_before_it_is_taken_for_a_repetition() -> None:
+    async with bench() as our:
+        our.log.gate.clear()
+        first = asyncio.create_task(our.publish(quote("1")))
+        while our.publishing.repetitions.in_flight(key_of("desk", "", "1")) is None:
+            await asyncio.sleep(0)
+        told: list[tuple[int, int]] = []
+
+        def also(n_documents: int, n_matches: int) -> Operation:
+            told.append((n_documents, n_matches))
+            return lambda connection: None
+
+        second = asyncio.create_task(our.publishing.publish("desk", [quote("1")], also=also))
+        our.log.failure = StoreUnavailable("full")
+        our.log.gate.set()
+        assert isinstance((await first)[0], StoreUnavailable)
+        our.log.failure = None
+        assert await second == [Published("1", 1)]
+        assert told == [(1, 1)]
