@@ -24,12 +24,12 @@ import numpy as np
 from server.deliveries import EPHEMERAL
 from server.documents import Document
 from server.errors import Draining, NoOwner, ServerError, StoreUnavailable
-from server.filters import Matched
 from server.log.match_log import Entry, MatchLog, Record
 from server.matching import Match, Matching
 from server.repetitions import Repetitions, key_of
 from server.store.jobs import Operation
 from server.store.published import PublishedIds
+from sievefilters import Matched
 
 __all__ = ["Append", "Outcome", "Published", "Publishing", "PublishingCounts", "PublishingSettings", "appending_to"]
 
