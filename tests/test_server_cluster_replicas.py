@@ -102,6 +102,7 @@ async def test_a_lost_peer_is_replaced_and_until_then_documents_are_refused(post
         await scene.stop("b")
         outcome = (await scene["a"].publish(TENANT, [Document("d", "test", b"<b/>")]))[0]
         assert isinstance(outcome, NoOwner)
+        scene.replicas["a"].replica.parts.matching.deadline = 60.0
         publishing = asyncio.create_task(publish(scene, "a", "d"))
         await scene.give("matching", range(256), "a")
         assert (await publishing).matches == 1

@@ -12,6 +12,7 @@ or text() stays with the step before it, which it only restricts.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from xpathfilter.compiler import compile_expression
 from xpathfilter.draft import Draft
 from xpathfilter.errors import XPathFilterError
 from xpathfilter.expression import DESCENDANTS, KindTest, Path
-from xpathfilter.parser import parse
+from xpathfilter.parser import declare, parse
 from xpathfilter.plan import LinearPath, PathStep
 from xpathfilter.rows import Rows, new_rows
 from xpathfilter.shapes import UNBOUND, Shapes
@@ -30,6 +31,8 @@ from xpathfilter.shapes import UNBOUND, Shapes
 __all__ = ["BulkReader"]
 
 CHUNK_EXPRESSIONS = 16_384
+KEPT_STEPS = 4096
+"""Steps that are not parsed again by the next call: many small calls have the same ones."""
 SEPARATOR = "\0"
 TEXT_TEST = np.frombuffer(b"text(", np.uint8)
 ODD, ENDS = -1, 1  # a piece that is no step; a bit of the code of a step that must be the last
@@ -40,7 +43,8 @@ class BulkReader:
 
     def __init__(self, draft: Draft, namespaces: Mapping[str, str] | None) -> None:
         self._draft = draft
-        self._namespaces = namespaces
+        declare(namespaces)
+        self._namespaces = tuple(sorted((namespaces or {}).items()))
         self._codes: dict[bytes, int] = {}
         self._shapes = Shapes(draft.vocabulary, self._read_step)
 
@@ -89,17 +93,22 @@ class BulkReader:
         return self._draft.step_code(step) * 2 + must_be_last
 
     def _read_step(self, piece: str) -> tuple[PathStep, bool] | None:
-        """The step that a piece is, and whether nothing can come after it; None for anything else."""
-        try:
-            expression = parse(piece, self._namespaces)
-        except XPathFilterError:
-            return None
-        if not isinstance(expression, Path) or not _starts_with_element(expression):
-            return None
-        plan = compile_expression(expression)
-        if plan.exact and isinstance(plan.formula, LinearPath) and len(plan.formula.steps) == 1:
-            return plan.formula.steps[0], _ends_with_value(expression)
+        return _step_of(piece, self._namespaces)
+
+
+@lru_cache(KEPT_STEPS)
+def _step_of(piece: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[PathStep, bool] | None:
+    """The step that a piece is, and whether nothing can come after it; None for anything else."""
+    try:
+        expression = parse(piece, dict(namespaces))
+    except XPathFilterError:
         return None
+    if not isinstance(expression, Path) or not _starts_with_element(expression):
+        return None
+    plan = compile_expression(expression)
+    if plan.exact and isinstance(plan.formula, LinearPath) and len(plan.formula.steps) == 1:
+        return plan.formula.steps[0], _ends_with_value(expression)
+    return None
 
 
 def _starts_with_element(path: Path) -> bool:

@@ -49,7 +49,7 @@ from xpathfilter.expression import (
 from xpathfilter.functions import CORE_FUNCTIONS, Function, ValueType, value_type
 from xpathfilter.lexer import MAX_LENGTH, NCNAME, OPERATOR_NAMES, Token, tokenize
 
-__all__ = ["parse"]
+__all__ = ["declare", "parse"]
 
 AXES = (
     "ancestor",
@@ -86,12 +86,13 @@ def parse(text: str, namespaces: Mapping[str, str] | None = None) -> Expression:
     >>> parse("a | p:b", {"p": "urn:p"}).right.steps[0].test
     NameTest(namespace='urn:p', local='b', prefix='p')
     """
-    declared = _declare(namespaces)
+    declared = declare(namespaces)
     _check_text(text)
     return _Parser(text, declared).whole()
 
 
-def _declare(namespaces: Mapping[str, str] | None) -> Mapping[str, str]:
+def declare(namespaces: Mapping[str, str] | None) -> Mapping[str, str]:
+    """The prefixes that an expression may use; `NamespaceError` or `TypeError` if they cannot be."""
     if not namespaces:
         return ALWAYS_DECLARED
     for prefix, uri in namespaces.items():

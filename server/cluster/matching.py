@@ -122,7 +122,7 @@ class SharedMatching:
         self._holdings = holdings
         self._following = following
         self._peers = peers
-        self._deadline = deadline
+        self.deadline = deadline
         self._changed = asyncio.Event()
 
     def owners_changed(self) -> None:
@@ -135,7 +135,7 @@ class SharedMatching:
         started = time.monotonic()
         gathering = None
         try:
-            async with asyncio.timeout(self._deadline):
+            async with asyncio.timeout(self.deadline):
                 gathering = _Gathering(tenant, documents, await self._store.subscriptions.revision())
                 await self._gather(gathering)
         except StoreUnavailable as error:
