@@ -34,13 +34,15 @@ from benchmarks.server_million import million
 from benchmarks.server_stalled import stalled
 from benchmarks.server_streams import notified, streamed
 from benchmarks.server_workbench import ServerWorkbench
+from benchmarks.spark_matching import shared_memory, versus_library, versus_xpath_boolean
+from benchmarks.spark_workbench import SparkWorkbench
 from benchmarks.threads import event_throughput, latency, throughput
 from benchmarks.updating import update, update_events
 from benchmarks.workbench import QUICK, STANDARD, Sizes, Workbench, progress
 
-__all__ = ["BOOLEAN", "SCENARIOS", "SERVER", "XPATH", "main"]
+__all__ = ["BOOLEAN", "SCENARIOS", "SERVER", "SPARK", "XPATH", "main"]
 
-Bench = Workbench | BooleanWorkbench | ServerWorkbench
+Bench = Workbench | BooleanWorkbench | ServerWorkbench | SparkWorkbench
 Scenario = Callable[[Any], list[Row]]
 
 XPATH: dict[str, Scenario] = {
@@ -68,8 +70,13 @@ SERVER: dict[str, Scenario] = {
     "server-idle": idle,
     "server-million": million,
 }
-SCENARIOS = XPATH | BOOLEAN | SERVER
-ENGINES = {"xpath": XPATH, "boolean": BOOLEAN, "server": SERVER}
+SPARK: dict[str, Scenario] = {
+    "spark-match": versus_library,
+    "spark-xpath": versus_xpath_boolean,
+    "spark-memory": shared_memory,
+}
+SCENARIOS = XPATH | BOOLEAN | SERVER | SPARK
+ENGINES = {"xpath": XPATH, "boolean": BOOLEAN, "server": SERVER, "spark": SPARK}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,6 +101,8 @@ def _benches(sizes: Sizes) -> Callable[[type[Bench]], Bench]:
 
 
 def _workbench(name: str) -> type[Bench]:
+    if name in SPARK:
+        return SparkWorkbench
     if name in SERVER:
         return ServerWorkbench
     return BooleanWorkbench if name in BOOLEAN else Workbench
