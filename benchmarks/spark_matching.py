@@ -9,6 +9,7 @@ Sides take turns, and the best round of each counts: a busy machine only ever ma
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pyspark.sql import functions as f
@@ -46,10 +47,10 @@ def versus_library(bench: SparkWorkbench) -> list[Row]:
     ]
 
 
-def _check(bench: SparkWorkbench, matched: object, n: int) -> None:
+def _check(bench: SparkWorkbench, matched: Any, n: int) -> None:
     load = bench.bench.load(n)
     expected = [load.positions(load.index.match(document)) for document in bench.bench.documents]
-    found = matched.where(f.col("id") < len(expected)).select("id", "matches").toArrow()  # type: ignore[attr-defined]
+    found = matched.where(f.col("id") < len(expected)).select("id", "matches").toArrow()
     for place, matches in zip(found["id"].to_pylist(), found["matches"], strict=True):
         answer = np.array(matches.values, np.int64)
         bench.checks.equal(f"document {place} in Spark, and the library", answer, expected[place])
