@@ -6,6 +6,7 @@ The session is started, the index loaded and the workers warm before anything is
 """
 
 import os
+import sys
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -52,6 +53,7 @@ def _session() -> SparkSession:
     if java is None:
         raise SystemExit("the scenarios of Spark need Java 17: apt install openjdk-17-jre-headless, or set JAVA_HOME")
     os.environ |= {"JAVA_HOME": str(Path(java).resolve().parents[1]), "SPARK_LOCAL_IP": "127.0.0.1"}
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.Builder().master("local[2]").appName("pathsieve benchmarks")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
