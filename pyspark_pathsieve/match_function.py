@@ -55,7 +55,7 @@ def _function(matcher: Matcher, id_type: str) -> Any:
     def matches(*columns: pa.Array) -> pa.Array:
         return _matches(matcher, columns)
 
-    return arrow_udf(matches, f"array<{id_type}>")
+    return arrow_udf(matches, f"array<{id_type}>")  # type: ignore[call-overload]  # its stubs know fixed arguments only
 
 
 def _matches(matcher: Matcher, columns: tuple[pa.Array, ...]) -> pa.Array:

@@ -24,8 +24,12 @@ from xpathfilter import XPathIndex
 pytestmark = pytest.mark.timeout(600)  # whoever runs first compiles the kernels
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(
+    scope="module", params=[pytest.param(one, marks=pytest.mark.spark if one == "spark" else ()) for one in ENGINES]
+)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    if request.param == "spark":
+        request.getfixturevalue("spark")  # or else skip; the scenarios take the session that is there
     path = tmp_path_factory.mktemp("bench") / "new" / "bench.json"
     assert main(["--quick", "--engine", request.param, "--json", str(path)]) == 0
     return json.loads(path.read_text()) | {"scenarios": set(ENGINES[request.param])}
@@ -176,6 +180,7 @@ def test_the_tables_of_the_documentation(rows: list[Row], text: str, tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_lost_matches_inside_spark_end_in_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
