@@ -30,7 +30,9 @@ def versus_library(bench: SparkWorkbench) -> list[Row]:
     """Arrays of all answers from local[2], and `match_many` of one thread; every answer compared."""
     n = bench.sizes.many
     load = bench.bench.load(n)
-    matched = match_documents(bench.frame, compile_subscriptions(bench.bench.expressions(n)), output="arrays")
+    matched = match_documents(
+        bench.frame, compile_subscriptions(bench.bench.expressions(n)), output="arrays", keep=["id"]
+    )
     progress(f"{len(bench.documents):,} documents in Spark, {n:,} subscriptions")
     _check(bench, matched, n)
     some = bench.documents[:IN_LIBRARY]
@@ -62,7 +64,7 @@ def versus_xpath_boolean(bench: SparkWorkbench) -> list[Row]:
     expressions = bench.bench.expressions(n)
     single = next(one for one in expressions if "[" in one)
     progress(f"xpath_boolean of {single}, and {n:,} subscriptions")
-    matched = match_documents(bench.frame, compile_subscriptions(expressions), output="arrays")
+    matched = match_documents(bench.frame, compile_subscriptions(expressions), output="arrays", keep=["id"])
     own = bench.frame.select("id", f.xpath_boolean("body", f.lit(single)).alias("wants"))
     place = expressions.index(single)
     joined = own.join(matched.select("id", f.array_contains("matches", place).alias("found")), "id")
@@ -82,7 +84,7 @@ def shared_memory(bench: SparkWorkbench) -> list[Row]:
     """How often the index is in memory: the pages that workers have of its file, each in its own share."""
     n = bench.sizes.million
     compiled = compile_subscriptions(bench.bench.expressions(n))
-    matched = match_documents(bench.frame, compiled, output="arrays")
+    matched = match_documents(bench.frame, compiled, output="arrays", keep=["id"])
     progress(f"memory of the workers, {n:,} subscriptions")
     job_seconds(matched.select("id", "matches"))
     _check(bench, matched, n)
