@@ -35,13 +35,15 @@ from benchmarks.server_million import million
 from benchmarks.server_stalled import stalled
 from benchmarks.server_streams import notified, streamed
 from benchmarks.server_workbench import ServerWorkbench
+from benchmarks.spark_matching import shared_memory, versus_library, versus_xpath_boolean
+from benchmarks.spark_workbench import SparkWorkbench
 from benchmarks.threads import event_throughput, latency, throughput
 from benchmarks.updating import update, update_events
 from benchmarks.workbench import QUICK, STANDARD, Sizes, Workbench, progress
 
-__all__ = ["BOOLEAN", "CLUSTER", "SCENARIOS", "SERVER", "XPATH", "main"]
+__all__ = ["BOOLEAN", "CLUSTER", "SCENARIOS", "SERVER", "SPARK", "XPATH", "main"]
 
-Bench = Workbench | BooleanWorkbench | ServerWorkbench
+Bench = Workbench | BooleanWorkbench | ServerWorkbench | SparkWorkbench
 Scenario = Callable[[Any], list[Row]]
 
 XPATH: dict[str, Scenario] = {
@@ -72,8 +74,13 @@ SERVER: dict[str, Scenario] = {
 CLUSTER: dict[str, Scenario] = {
     "cluster-share": shared_matching,
 }
-SCENARIOS = XPATH | BOOLEAN | SERVER | CLUSTER
-ENGINES = {"xpath": XPATH, "boolean": BOOLEAN, "server": SERVER, "cluster": CLUSTER}
+SPARK: dict[str, Scenario] = {
+    "spark-match": versus_library,
+    "spark-xpath": versus_xpath_boolean,
+    "spark-memory": shared_memory,
+}
+SCENARIOS = XPATH | BOOLEAN | SERVER | CLUSTER | SPARK
+ENGINES = {"xpath": XPATH, "boolean": BOOLEAN, "server": SERVER, "cluster": CLUSTER, "spark": SPARK}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,6 +105,8 @@ def _benches(sizes: Sizes) -> Callable[[type[Bench]], Bench]:
 
 
 def _workbench(name: str) -> type[Bench]:
+    if name in SPARK:
+        return SparkWorkbench
     if name in SERVER | CLUSTER:
         return ServerWorkbench
     return BooleanWorkbench if name in BOOLEAN else Workbench

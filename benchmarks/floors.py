@@ -44,6 +44,8 @@ BOUNDS: dict[tuple[str, int], float] = {
     ("ms of 99% from create to match", 1 * M): 25,
     ("seconds until ready", 1 * M): 60,
     ("matching on each of two, of one alone", 100 * K): 0.75,
+    ("match_documents in local[2], of one thread of the library", 100 * K): 1.2,
+    ("subscriptions in the documents/s of one xpath_boolean", 1 * K): 1.0,
     ("filing of pst-bloom in those of pst-hash", 1 * M): 1 / 3,
 }
 

@@ -45,6 +45,7 @@ class Sizes:
     n_idle: int = 5_000
     n_calls: int = 500
     n_created: int = 300
+    n_spark_passes: int = 40
 
 
 STANDARD = Sizes()
@@ -67,6 +68,7 @@ QUICK = Sizes(
     n_idle=20,
     n_calls=10,
     n_created=5,
+    n_spark_passes=2,
 )
 
 

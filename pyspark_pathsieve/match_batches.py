@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boolmatch import Interval, Point
 from pyspark_pathsieve.compiled import Part
@@ -164,7 +165,7 @@ def _single(value: Any) -> Any:
 
 def _empty(bodies: pa.Array) -> list[int]:
     """The places of documents without a single byte, which are no XML; null is no document, and no mistake."""
-    lengths = pa.compute.binary_length(bodies).to_numpy(zero_copy_only=False)
+    lengths = pc.binary_length(bodies).to_numpy(zero_copy_only=False)
     return np.flatnonzero(lengths == 0).tolist()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from pyspark_pathsieve.compiled import compile_subscriptions
 from pyspark_pathsieve.match_batches import Matcher
@@ -55,7 +55,7 @@ def _function(matcher: Matcher, id_type: str) -> Any:
     def matches(*columns: pa.Array) -> pa.Array:
         return _matches(matcher, columns)
 
-    return arrow_udf(matches, f"array<{id_type}>", ArrowUDFType.SCALAR)
+    return arrow_udf(matches, f"array<{id_type}>")  # type: ignore[call-overload]  # its stubs know fixed arguments only
 
 
 def _matches(matcher: Matcher, columns: tuple[pa.Array, ...]) -> pa.Array:

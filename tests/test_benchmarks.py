@@ -15,6 +15,7 @@ from benchmarks.markdown import markdown, read_rows
 from benchmarks.plot import curves
 from benchmarks.report import COST, Row, table, write_json
 from benchmarks.schema import DISPATCH, read_schema
+from benchmarks.workbench import Load
 from benchmarks.workload import documents, expressions
 from boolmatch import BooleanIndex
 from pathsieve import Message
@@ -24,10 +25,14 @@ from xpathfilter import XPathIndex
 pytestmark = pytest.mark.timeout(600)  # whoever runs first compiles the kernels
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(
+    scope="module", params=[pytest.param(one, marks=pytest.mark.spark if one == "spark" else ()) for one in ENGINES]
+)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict:
     if request.param == "cluster":
         skip_without_parts()
+    if request.param == "spark":
+        request.getfixturevalue("spark")  # or else skip; the scenarios take the session that is there
     path = tmp_path_factory.mktemp("bench") / "new" / "bench.json"
     assert main(["--quick", "--engine", request.param, "--json", str(path)]) == 0
     return json.loads(path.read_text()) | {"scenarios": set(ENGINES[request.param])}
@@ -174,3 +179,14 @@ TABLES = {
 def test_the_tables_of_the_documentation(rows: list[Row], text: str, tmp_path: Path) -> None:
     write_json(tmp_path / "bench.json", rows, {})
     assert markdown(rows) == markdown(read_rows(tmp_path / "bench.json")) == text
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_lost_matches_inside_spark_end_in_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = Load.positions
+    monkeypatch.setattr(Load, "positions", lambda load, matched: np.append(right(load, matched), 10**6))
+    assert_is_refused("spark-match", tmp_path, capsys)
