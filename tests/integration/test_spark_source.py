@@ -313,7 +313,7 @@ def test_what_retention_has_dropped_is_an_error_or_passed_over(spark: SparkSessi
         everything = Stream(spark, server.address, tmp_path / "all", "-").run()
         publish(client, "lost", 4, 10)
         run(server.stop())
-        keeps = {"RETENTION__DOCUMENTS": "0.001", "RETENTION__INTERVAL": "1"}
+        keeps = {"RETENTION__DOCUMENTS": "0.001", "RETENTION__INTERVAL": "0.1"}
         server.settings |= keeps
         run(server.start())
         until(lambda: client.ranges([name])[0].dropped == 10)
