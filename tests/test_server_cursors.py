@@ -130,6 +130,7 @@ async def test_retention_moves_floors_past_what_is_dropped(log: MatchLog, cursor
     await log.until_closed()
     expired = await log.expire(before=2.0)
     assert (expired.documents, expired.never_done) == (8, 5)
+    assert cursors.n_expired == 5
     assert (cursors.floors[[1, 2]].tolist(), cursors.backlog(np.array([1, 2]))) == ([6, 2], 0)
 
 

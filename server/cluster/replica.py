@@ -129,6 +129,10 @@ class Replica:
         """connected, suspended or lost."""
         return self.parts.sharing.session
 
+    def takes_part(self) -> bool:
+        """Whether it has its share, loaded, or had it when ZooKeeper was last there."""
+        return self.parts.sharing.takes_part
+
     def ownerships(self) -> dict[str, Sequence[Ownership]]:
         return {MATCHING: self.parts.sharing.matching.owners, NOTIFYING: self.parts.sharing.notifying.owners}
 
