@@ -26,7 +26,7 @@ from tests.relay import Relay
 from tests.spark import in_thread, lacking_for_spark, spark_environment
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(90)]
 
 TOKENS = """
 [[tokens]]
