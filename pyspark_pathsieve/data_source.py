@@ -1,5 +1,7 @@
 """The format "pathsieve": what Spark asks for, and which module answers.
 
+    .read          ──▶ reader         ──▶ reading
+    .readStream    ──▶ streamReader   ──▶ stream_reading
     .write         ──▶ writer         ──▶ writing
     .writeStream   ──▶ streamWriter   ──▶ writing
 
@@ -7,13 +9,17 @@ Modules are imported when they are needed: Spark imports this package whenever a
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.types import StructType
 
-from pyspark_pathsieve.options import WRITE, WRITE_STREAM, Options
+from pyspark_pathsieve.options import LOAD, READ, READ_STREAM, WRITE, WRITE_STREAM, Options
+
+if TYPE_CHECKING:
+    from pyspark_pathsieve.reading import BatchReader
+    from pyspark_pathsieve.stream_reading import StreamReader
 
 __all__ = ["CONF_PREFIX", "NAME", "DefaultSource", "register"]
 
@@ -30,6 +36,24 @@ class DefaultSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return NAME
+
+    def schema(self) -> StructType:
+        """Asked for at once, when the user says `load()`: so what is wrong is said there."""
+        from pyspark_pathsieve.notification_rows import SCHEMA
+        from pyspark_pathsieve.reading import look
+
+        look(self.options_for(LOAD))
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> "BatchReader":
+        from pyspark_pathsieve.reading import BatchReader
+
+        return BatchReader(self.options_for(READ), schema)
+
+    def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802
+        from pyspark_pathsieve.stream_reading import StreamReader
+
+        return StreamReader(self.options_for(READ_STREAM), schema)
 
     def options_for(self, operation: str) -> Options:
         """What was given, checked."""

@@ -5,6 +5,8 @@
     ├── ColumnError          a column is not there, or has a type that cannot be used: `option`, `column`, `found`
     ├── CannotConnect        no server answers, or it refuses who asks: `endpoint`
     ├── MalformedDocument    a document was refused: `document_id`, `partition`, `row`, `line`, `column`
+    ├── UnknownSubscription  the server has no subscription of this name: `subscription`
+    ├── DataLost             what comes next is past retention: `subscription`, `first`, `dropped`
     ├── BatchLost            what was staged of a batch is not there any more: `query`, `batch`
     └── UnknownSpark         this Spark does not tell what the connector needs to know: `version`
 
@@ -20,9 +22,11 @@ __all__ = [
     "CannotConnect",
     "ColumnError",
     "ConnectorError",
+    "DataLost",
     "MalformedDocument",
     "OptionError",
     "UnknownSpark",
+    "UnknownSubscription",
 ]
 
 
@@ -71,6 +75,20 @@ class MalformedDocument(ConnectorError):
     row: int = _fact("row", "Which row of the partition, counted from 0.")
     line: int | None = _fact("line", "Where in the document, counted from 1, if that is known.")
     column: int | None = _fact("column", "Where in the line, counted from 1, if that is known.")
+
+
+class UnknownSubscription(ConnectorError):
+    """The server has no subscription of this name, or it is another tenant's."""
+
+    subscription: str = _fact("subscription", "Its id.")
+
+
+class DataLost(ConnectorError):
+    """What comes next is not there: retention has dropped it, or the subscription is a new one of the same name."""
+
+    subscription: str = _fact("subscription", "Its id; - is all of the tenant.")
+    first: int = _fact("first", "What comes next: a sequence, or a position.")
+    dropped: int = _fact("dropped", "The newest that was dropped.")
 
 
 class BatchLost(ConnectorError):

@@ -15,11 +15,13 @@ from typing import Any
 
 from pyspark_pathsieve.errors import OptionError
 from pyspark_pathsieve.option_kinds import ADDRESSES, FLAG, POSITIVE, SECONDS, TEXT, WHOLE, Kind, choice
+from pyspark_pathsieve.positions import EARLIEST, LATEST, POSITION, SUBSCRIPTIONS, UNTIL
 
-__all__ = ["READ", "READ_STREAM", "TABLE", "WRITE", "WRITE_STREAM", "Option", "Options"]
+__all__ = ["LOAD", "READ", "READ_STREAM", "TABLE", "WRITE", "WRITE_STREAM", "Option", "Options"]
 
-WRITE, WRITE_STREAM, READ, READ_STREAM = "write", "writeStream", "read", "readStream"
-SINK, SOURCE = frozenset({WRITE, WRITE_STREAM}), frozenset({READ, READ_STREAM})
+WRITE, WRITE_STREAM, READ, READ_STREAM, LOAD = "write", "writeStream", "read", "readStream", "load"
+SINK, SOURCE = frozenset({WRITE, WRITE_STREAM}), frozenset({READ, READ_STREAM, LOAD})
+"""`LOAD` is a read of which Spark has not told yet whether it is a stream."""
 ANY = SINK | SOURCE
 
 SPARKS_OWN = {"checkpointlocation", "queryname"}
@@ -71,6 +73,19 @@ TABLE = [
     Option("batchDocs", POSITIVE, 1024, SINK, "How many documents are handed over at a time."),
     Option("transactionId", TEXT, None, frozenset({WRITE}), "The name of what is written, for a repetition to have."),
     Option("batchId", WHOLE, 0, frozenset({WRITE}), "Which batch of the transaction."),
+    Option("subscription", SUBSCRIPTIONS, None, SOURCE, "What to read: one, several with commas, or - for all.", True),
+    Option("startingPosition", POSITION, EARLIEST, SOURCE, "Where a new query begins."),
+    Option("endingPosition", UNTIL, LATEST, frozenset({READ, LOAD}), "Where a batch ends: before this one."),
+    Option(
+        "maxDocsPerTrigger",
+        POSITIVE,
+        None,
+        frozenset({READ_STREAM, LOAD}),
+        "The most documents in a micro-batch.",
+    ),
+    Option("docsPerPartition", POSITIVE, 10_000, SOURCE, "How many documents a task reads."),
+    Option("failOnDataLoss", FLAG, True, SOURCE, "Fail when retention has dropped what comes next, or pass over it."),
+    Option("acknowledge", FLAG, False, frozenset({READ_STREAM, LOAD}), "Acknowledge at the server what is committed."),
 ]
 
 BY_NAME = {option.name.lower(): option for option in TABLE}
@@ -115,7 +130,7 @@ class Options(Mapping[str, Any]):
             self._values[option.name] = _read(option, text)
             self._given.add(option.name)
         elif not is_session:
-            uses = " and ".join(sorted(option.used_for))
+            uses = " and ".join(sorted(option.used_for - {LOAD}))
             facts = {"option": option.name, "given": text}
             raise OptionError(f"option {option.name} is for {uses}, not for {self.operation}", facts)
 

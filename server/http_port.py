@@ -1,7 +1,7 @@
 """The port for people and machines that look after the server; it serves no documents.
 
     /healthz   200 while the process lives
-    /readyz    200 when it serves; 503 while it loads or stops, with how far it is
+    /readyz    200 when it serves; 503 while it loads or stops, with how far it is, or has lost its share of a cluster
     /metrics   for Prometheus
     /varz      everything that is known, in JSON: settings with origins and without secrets, engines, store, streams
 
@@ -24,7 +24,7 @@ from starlette.routing import Route
 from server.addresses import address_of
 from server.errors import CannotStart
 from server.metrics import CONTENT_TYPE_LATEST, Metrics
-from server.readiness import Phase, Readiness
+from server.readiness import Readiness
 
 __all__ = ["HttpPort", "application"]
 
@@ -39,8 +39,8 @@ def application(readiness: Readiness, metrics: Metrics, variables: Callable[[], 
 
     async def readyz(request: Request) -> Response:
         progress = readiness.progress
-        status = 200 if readiness.phase is Phase.READY else 503
-        told = {"phase": readiness.phase.value, "what": progress.what, "done": progress.done, "total": progress.total}
+        status = 200 if readiness.is_ready else 503
+        told = {"phase": readiness.stage, "what": progress.what, "done": progress.done, "total": progress.total}
         return JSONResponse(told, status)
 
     async def metrics_page(request: Request) -> Response:

@@ -224,6 +224,7 @@ class Daemon:
 
         self._broker, self.replica = await open_process(self.settings, self.address, observers, self.metrics)
         self._observer.cluster = self.replica.observe
+        self.readiness.takes_part = self.replica.takes_part
         await self._broker.load(self._advance)
         self.readiness.advance(Progress("tokens"))
         await self.replica.start()

@@ -23,13 +23,13 @@ import numpy as np
 
 from server.deliveries import EPHEMERAL
 from server.documents import Document
-from server.errors import Draining, ServerError, StoreUnavailable
-from server.filters import Matched
+from server.errors import Draining, NoOwner, ServerError, StoreUnavailable
 from server.log.match_log import Entry, MatchLog, Record
 from server.matching import Match, Matching
 from server.repetitions import Repetitions, key_of
 from server.store.jobs import Operation
 from server.store.published import PublishedIds
+from sievefilters import Matched
 
 __all__ = ["Append", "Outcome", "Published", "Publishing", "PublishingCounts", "PublishingSettings", "appending_to"]
 
@@ -75,10 +75,11 @@ def appending_to(log: MatchLog) -> Append:
 
 @dataclass
 class PublishingCounts:
-    """Since the server started."""
+    """Since the server started. `unavailable` may be sent again; `refused` are the documents' own fault."""
 
     accepted: int = 0
     refused: int = 0
+    unavailable: int = 0
     duplicates: int = 0
     matches: int = 0
 
@@ -345,6 +346,8 @@ class Publishing:
         if isinstance(outcome, Published):
             self.counts.accepted += 1
             self.counts.matches += outcome.matches
+        elif isinstance(outcome, StoreUnavailable | NoOwner):
+            self.counts.unavailable += 1
         else:
             self.counts.refused += 1
 

@@ -3,7 +3,8 @@
     LOADING ──all subscriptions are read──▶ READY ──a signal, or drain()──▶ DRAINING ──▶ STOPPED
        └───────────────────a signal─────────────────────────────────────────▶
 
-While it is LOADING it answers only who asks how far it is. While it is DRAINING it finishes what it has begun.
+While it is LOADING it answers only who asks how far it is. While it is DRAINING it finishes what it has begun. A
+replica whose session with ZooKeeper has expired goes on answering, but is not ready until it has its share again.
 """
 
 import asyncio
@@ -51,6 +52,7 @@ class Readiness:
         self.progress = Progress("subscriptions")
         self.ready = asyncio.Event()
         self.draining = asyncio.Event()
+        self.takes_part: Callable[[], bool] = lambda: True
         self._listeners: list[Callable[[Progress], None]] = []
 
     def on_progress(self, listener: Callable[[Progress], None]) -> None:
@@ -70,6 +72,16 @@ class Readiness:
             self.ready.set()
         elif phase is not Phase.LOADING:
             self.draining.set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is a good place to send new clients to."""
+        return self.phase is Phase.READY and self.takes_part()
+
+    @property
+    def stage(self) -> str:
+        """The phase, for people; a replica that was put out of the cluster is rejoining."""
+        return "rejoining" if self.phase is Phase.READY and not self.takes_part() else self.phase.value
 
     def must_serve(self) -> None:
         """`Loading` or `Draining` unless new calls are taken."""

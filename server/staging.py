@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from server.documents import Document
 from server.errors import InvalidRequest, StoreUnavailable
-from server.filters import TenantFilters
 from server.publishing import Publishing
 from server.store import Store
 from server.store.jobs import Operation
 from server.store.staging import AlreadyCommitted, Batch, Part
+from sievefilters import StandingFilters
 
 __all__ = ["Batch", "Committed", "Part", "Staging"]
 
@@ -37,7 +37,7 @@ class Committed:
 class Staging:
     """Batches on their way in. `checker` has no subscriptions: it only tells which documents are good."""
 
-    def __init__(self, store: Store, publishing: Publishing, checker: TenantFilters) -> None:
+    def __init__(self, store: Store, publishing: Publishing, checker: StandingFilters) -> None:
         self._store = store
         self._table = store.staging
         self._publishing = publishing

@@ -86,6 +86,7 @@ class HandSharing:
     notifying: View
     members: dict[str, Member]
     session: SessionState = "connected"
+    takes_part: bool = True
 
     async def start(self) -> None: ...
 

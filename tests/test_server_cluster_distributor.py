@@ -8,11 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from server.cluster.membership import CONFIG
+from server.cluster.settings import ReplicaSettings
+from server.cluster.zookeeper import Session
+from server.cluster.zookeeper_sharing import ZooKeeperSharing
 from server.errors import CannotStart, ServerError
 from server.local_zookeeper import LocalZooKeeper
 from server.subscriptions import N_TOKENS
 from tests.token_scene import Recorder, Stage, scene
-from tests.zookeeper import expire
+from tests.zookeeper import expire, new_root
 
 ALL = set(range(N_TOKENS))
 
@@ -195,3 +198,22 @@ class TestFaults:
             b = await stage.join("b")
             await stage.is_fair(a, b)
             assert a.holder.holds.keys() | b.holder.holds.keys() == ALL
+
+
+async def test_who_has_lost_the_session_takes_no_part_until_it_has_its_share_again(zookeeper: LocalZooKeeper) -> None:
+    settings = ReplicaSettings("a", "a:1", zookeeper.hosts, new_root(), session_timeout=2.0)
+    sharing = ZooKeeperSharing(settings, Recorder(), Recorder())
+    assert not sharing.takes_part
+    await sharing.start()
+    try:
+        await sharing.matching.settled()
+        await sharing.notifying.settled()
+        assert sharing.takes_part
+        seen: list[tuple[Session, bool]] = []
+        sharing._zookeeper.on_state.append(lambda state: seen.append((state, sharing.takes_part)))
+        await expire(sharing._zookeeper)
+        await until(lambda: sharing.takes_part)
+        assert seen == [(Session.SUSPENDED, True), (Session.LOST, False), (Session.CONNECTED, False)]
+        assert len(sharing.matching.mine) == len(sharing.notifying.mine) == N_TOKENS
+    finally:
+        await sharing.stop()

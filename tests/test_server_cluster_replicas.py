@@ -1,13 +1,19 @@
 """Replicas over one store give the answers of a single server, whoever owns what and whatever moves meanwhile."""
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
+from pathsieve.v1.peer_service_pb2 import MatchAnswer, MatchBatch
 from server.broker import Published
+from server.cluster.answering import Answering
 from server.deliveries import Credit, Goodbye, GoodbyeReason, Messages
 from server.documents import Document
-from server.errors import DeliveredElsewhere, NoOwner, WrongReplica
+from server.errors import DeliveredElsewhere, NoOwner, StoreUnavailable, WrongReplica
+from server.reading import Mark
+from server.store.subscriptions import Columns
 from server.subscriptions import Filter, Subscription
 from tests.cluster_scene import Scene, cluster
 
@@ -101,6 +107,23 @@ async def test_a_lost_peer_is_replaced_and_until_then_documents_are_refused(post
         assert (await publishing).matches == 1
 
 
+async def test_a_peer_that_fails_to_answer_is_asked_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cluster(postgres_url, "a", "b", publish_deadline=30.0) as scene:
+        await scene.share()
+        await scene["a"].create(wish("s", "//b"))
+        answer, failures = Answering.answer, iter([ValueError("a fault of ours")])
+
+        async def fails_once(answering: Answering, batch: MatchBatch) -> MatchAnswer:
+            for failure in failures:
+                raise failure
+            return await answer(answering, batch)
+
+        monkeypatch.setattr(Answering, "answer", fails_once)
+        async with asyncio.timeout(10):
+            assert (await publish(scene, "a", "d")).matches == 1
+        assert next(failures, None) is None
+
+
 async def test_sequences_go_on_and_acknowledgements_stay_when_a_subscription_moves(postgres_url: str) -> None:
     async with cluster(postgres_url, "a", "b") as scene:
         await scene.share()
@@ -184,6 +207,57 @@ async def test_a_token_that_is_wanted_again_while_it_leaves_stays_loaded(postgre
         assert not len(holdings.filters_of(TENANT))
 
 
+async def test_a_token_whose_loading_has_failed_leaves_nothing_behind(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would tell its filters of changes: they would match what they have wanted once."""
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.give("matching", range(256), "a")
+        for number in range(50):
+            await scene["a"].create(wish(f"s{number}", "//b"))
+        table = scene["b"].store.subscriptions
+        of_tokens, asked = table.of_tokens, []
+
+        def failing(tokens: Sequence[int]) -> AsyncIterator[Columns]:
+            asked.extend(tokens)
+            if len(asked) == 10:
+                raise StoreUnavailable("for a moment")
+            return of_tokens(tokens)
+
+        monkeypatch.setattr(table, "of_tokens", failing)
+        with pytest.raises(StoreUnavailable):
+            await scene.tokens["matching"].holders["b"].prepare(range(256))
+        for number in range(50):
+            await scene["a"].update(TENANT, f"s{number}", "", {"filter": Filter("xpath", "//c")})
+        assert (await publish(scene, "b", "d")).matches == 0
+        monkeypatch.undo()
+        await scene.give("matching", range(256), "b")
+        assert (await publish(scene, "b", "e", b"<c/>")).matches == 50
+
+
+async def test_what_should_not_happen_does_not_end_the_following(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster(postgres_url, "a") as scene:
+        await scene.share()
+        parts = scene.replicas["a"].replica.parts
+        for place, name in ((parts.following, "catch_up"), (parts.follower, "catch_up")):
+            goes, failed = getattr(place, name), asyncio.Event()
+
+            async def failing(goes: Any = goes, failed: asyncio.Event = failed) -> None:
+                if not failed.is_set():
+                    failed.set()
+                    raise LookupError("a fault in the program")
+                await goes()
+
+            monkeypatch.setattr(place, name, failing)
+            place.wake()
+            await failed.wait()
+        await scene["a"].create(wish("s", "//b"))
+        assert (await publish(scene, "a", "d")).matches == 1
+        assert await pulled(scene, "s", 1) == [(1, "d")]
+
+
 async def test_who_was_replaced_and_does_not_know_it_stops_when_the_store_says_so(postgres_url: str) -> None:
     async with cluster(postgres_url, "a", "b") as scene:
         await scene.share()
@@ -204,3 +278,46 @@ async def test_who_was_replaced_and_does_not_know_it_stops_when_the_store_says_s
         assert await scene["b"].cursors.stored_floor(number) == 0
         assert await pulled(scene, "s", 1) == [(1, "d1")]
         scene.tokens["notifying"].holders["a"] = lost
+
+
+async def test_any_replica_reads_what_any_other_has_accepted(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        for name in ("s1", "s2"):
+            await scene["a"].create(wish(name, "//b"))
+        for number in range(6):
+            await publish(scene, "ab"[number % 2], f"d{number}")
+            for name in ("s1", "s2"):
+                for reader in "ab":
+                    [found] = await scene[reader].ranges(TENANT, [name])
+                    page = await scene[reader].read(TENANT, name, number, found.head)
+                    assert [one.document.id for one in page.notifications] == [f"d{number}"]
+            assert (await scene["b"].tenant_range(TENANT, 0, 0)).through == number + 1
+        pages = [await scene[reader].read(TENANT, "-", 0, 6) for reader in "ab"]
+        assert pages[0] == pages[1]
+        assert [one.sequences for one in pages[0].notifications] == [(n, n) for n in range(1, 7)]
+
+
+async def test_who_delivers_a_subscription_takes_what_is_acknowledged_by_a_point(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        numbers = {name: (await scene["a"].create(wish(name, "//b"))).number for name in ("s1", "s2")}
+        for number in range(3):
+            await publish(scene, "a", f"d{number}")
+        owner = {name: scene.tokens["notifying"].owners[number % 256].owner for name, number in numbers.items()}
+        assert set(owner.values()) == {"a", "b"}
+        mine, other = sorted(owner, key=lambda name: owner[name])
+        elsewhere = await scene["a"].acknowledge_through(TENANT, [Mark(mine, 2), Mark(other, 3)])
+        assert elsewhere == {scene.members["b"].address: [f"subscriptions/{other}"]}
+        await scene["b"].acknowledge_through(TENANT, [Mark(other, 3)])
+        assert [await floor_of(scene, "ab"[place], name) for place, name in enumerate([mine, other])] == [2, 3]
+
+        everybody = sorted(member.address for member in scene.members.values())
+        assert sorted(await scene["a"].acknowledge_through(TENANT, [Mark("-", 3)])) == everybody
+        assert await floor_of(scene, "a", mine) == 2
+        await scene["a"].acknowledge_through(TENANT, [Mark("-", 3)], here_only=True)
+        assert await floor_of(scene, "a", mine) == 3
+
+
+async def floor_of(scene: Scene, at: str, name: str) -> int:
+    return (await scene[at].standing(await scene[at].get(TENANT, name))).floor

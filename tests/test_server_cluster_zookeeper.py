@@ -193,6 +193,19 @@ class TestBreaks:
             await changed.wait()
             await has_entered(opened, Session.CONNECTED)
 
+    async def test_a_thousand_calls_without_a_server_hold_up_nobody(self) -> None:
+        """Each writes a byte into kazoo's pipe, which has room for a few hundred, and whoever finds it full waits."""
+        with running_zookeeper() as server:
+            async with session(server) as opened:
+                opened._deadline = DEADLINE
+                server.kill()
+                await has_entered(opened, Session.SUSPENDED)
+                for _ in range(3):
+                    found = await asyncio.gather(*(opened.get("/") for _ in range(1000)), return_exceptions=True)
+                    assert {type(one) for one in found} == {ZooKeeperUnavailable}
+                await asyncio.to_thread(server.start)
+                assert await until_it_answers(opened, "/") is not None
+
     async def test_an_expired_session_is_lost_and_another_takes_its_place(self, fragile: LocalZooKeeper) -> None:
         root = new_root()
         states: list[Session] = []

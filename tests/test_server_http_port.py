@@ -45,6 +45,13 @@ async def test_it_is_ready_only_when_it_is(http: httpx.AsyncClient, readiness: R
     assert (await http.get("/readyz")).status_code == PHASES[phase]
 
 
+async def test_a_replica_without_its_share_is_not_ready(http: httpx.AsyncClient, readiness: Readiness) -> None:
+    readiness.enter(Phase.READY)
+    readiness.takes_part = lambda: False
+    answer = await http.get("/readyz")
+    assert (answer.status_code, answer.json()["phase"]) == (503, "rejoining")
+
+
 async def test_metrics_are_for_prometheus(http: httpx.AsyncClient) -> None:
     answer = await http.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")

@@ -10,13 +10,13 @@ import pytest
 from server.deliveries import EPHEMERAL
 from server.documents import Document
 from server.errors import Draining, StoreUnavailable
-from server.filters import Matched, TenantFilters
 from server.log.match_log import Record
 from server.matching import EngineMatching
 from server.publishing import Published, Publishing, PublishingSettings, appending_to
 from server.repetitions import key_of
 from server.store.jobs import Operation
 from server.subscriptions import Filter
+from sievefilters import Matched, StandingFilters
 from xpathfilter import DocumentError
 
 QUOTE, HALTED, STREAMED = 1, 2, EPHEMERAL + 1
@@ -54,7 +54,7 @@ class Streams:
         self.told.append((document.id, numbers.tolist()))
 
 
-class BrokenFilters(TenantFilters):
+class BrokenFilters(StandingFilters):
     """What should never be."""
 
     def match_many(self, documents: Sequence[Document], threads: int = 1) -> list[Matched]:
@@ -67,7 +67,7 @@ class Bench:
     def __init__(self, **settings: float) -> None:
         self.now = 1000.0
         self.log, self.streams = HeldLog(), Streams()
-        self.tenants = {"desk": TenantFilters(), "other": TenantFilters()}
+        self.tenants = {"desk": StandingFilters(), "other": StandingFilters()}
         for number, path in ((QUOTE, "//quote"), (HALTED, "//halted"), (STREAMED, "//streamed")):
             filters = self.tenants["desk"]
             filters.reveal(filters.prepare(Filter("xpath", path)), number)
@@ -183,6 +183,14 @@ async def test_what_the_store_could_not_take_may_be_sent_again() -> None:
         assert await our.publish(quote("1"), unwanted) == [our.log.failure, Published("2", 0)]
         our.log.failure = None
         assert await our.publish(quote("1")) == [Published("1", 1)]
+
+
+async def test_what_may_be_sent_again_is_not_counted_as_refused() -> None:
+    async with bench() as our:
+        our.log.failure = StoreUnavailable("the disk is full")
+        await our.publish(quote("1"), quote("2"), Document("3", xml=b"<oops"), Document("4", xml=b"<nothing/>"))
+        counts = our.publishing.counts
+        assert (counts.unavailable, counts.refused, counts.accepted) == (2, 1, 1)
 
 
 @pytest.mark.parametrize("has_landed", [True, False])

@@ -24,6 +24,16 @@ async def test_calls_are_taken_when_it_is_ready() -> None:
     assert not readiness.draining.is_set()
 
 
+async def test_one_that_has_lost_its_share_is_not_ready_and_serves_all_the_same() -> None:
+    readiness = Readiness()
+    readiness.enter(Phase.READY)
+    assert readiness.is_ready
+    readiness.takes_part = lambda: False
+    assert not readiness.is_ready
+    assert readiness.stage == "rejoining"
+    readiness.must_serve()
+
+
 async def test_who_comes_too_early_is_told_how_far_it_is() -> None:
     readiness = Readiness()
     readiness.advance(Progress("subscriptions", 500, 2000))

@@ -92,6 +92,11 @@ class Distributor:
         self._woken.set()
         self._task = asyncio.create_task(self._run())
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether this replica has had its share since its session began."""
+        return self._settled.is_set()
+
     async def settled(self) -> None:
         """Return when there is nothing more to take."""
         await self._settled.wait()
@@ -118,6 +123,7 @@ class Distributor:
     def _session(self, state: Session) -> None:
         if state is Session.LOST:
             self._has_lost_session = True
+            self._settled.clear()
         if state is Session.CONNECTED:
             self._stale = set(range(N_TOKENS))
         self._woken.set()

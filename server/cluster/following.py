@@ -72,6 +72,9 @@ class Following:
             except StoreUnavailable as error:
                 logger.warning("changes of subscriptions cannot be followed for now: %s", error)
                 await asyncio.sleep(PAUSE)
+            except Exception:
+                logger.exception("following subscriptions: this should not have happened; trying again")
+                await asyncio.sleep(PAUSE)
 
     async def catch_up(self) -> None:
         """Take all that there is."""

@@ -30,6 +30,7 @@ from server.deliveries import Deliveries
 from server.errors import NotFound, ServerError, StoreUnavailable
 from server.log.follower import LogFollower
 from server.store.hints import LOG, Hints
+from server.subscriptions import N_TOKENS
 
 __all__ = ["Parts", "Replica"]
 
@@ -114,6 +115,7 @@ class Replica:
         self.parts = parts
         self._tasks: list[asyncio.Task[None]] = []
         self._watchers: list[Callable[[], None]] = []
+        self._loads: dict[str, Sequence[int]] = {kind: [0] * N_TOKENS for kind in (MATCHING, NOTIFYING)}
         self._hints = Hints(parts.hints_url, self._hint)
         for tokens in (parts.sharing.matching, parts.sharing.notifying):
             tokens.on_change.append(self._changed)
@@ -127,8 +129,16 @@ class Replica:
         """connected, suspended or lost."""
         return self.parts.sharing.session
 
+    def takes_part(self) -> bool:
+        """Whether it has its share, loaded, or had it when ZooKeeper was last there."""
+        return self.parts.sharing.takes_part
+
     def ownerships(self) -> dict[str, Sequence[Ownership]]:
         return {MATCHING: self.parts.sharing.matching.owners, NOTIFYING: self.parts.sharing.notifying.owners}
+
+    def loads(self) -> Mapping[str, Sequence[int]]:
+        """How many subscriptions each token stands for, as last counted."""
+        return self._loads
 
     def observe(self) -> ClusterObservation:
         """What the metrics tell."""
@@ -214,10 +224,11 @@ class Replica:
             self.parts.following.wake()
 
     async def _recount(self) -> None:
-        """Know, roughly, how many subscriptions each tenant has: others take some too."""
+        """Know, roughly, how many subscriptions each tenant and each token has: others take some too."""
         while True:
-            await asyncio.sleep(RECOUNT_SECONDS)
             try:
                 await self.parts.catalog.recount()
+                self._loads = dict(zip((MATCHING, NOTIFYING), await self.parts.catalog.loads(), strict=True))
             except StoreUnavailable as error:
                 logger.warning("subscriptions could not be counted: %s", error)
+            await asyncio.sleep(RECOUNT_SECONDS)

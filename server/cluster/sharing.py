@@ -80,6 +80,10 @@ class Sharing(Protocol):
     def session(self) -> SessionState:
         """connected, suspended or lost"""
 
+    @property
+    def takes_part(self) -> bool:
+        """Whether this replica is a member that has its share; while the session is suspended, whether it was."""
+
     async def start(self) -> None: ...
     async def set_draining(self, replica: str, draining: bool) -> None: ...
     async def stop(self) -> None: ...

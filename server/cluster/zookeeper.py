@@ -5,20 +5,25 @@
         └──── a new session ── LOST ◀── the session has expired: its ephemeral nodes are gone
 
 kazoo waits for ever when no server answers, so only its calls that return at once are used, and their results are
-awaited here for `deadline` seconds. A write that was given up may still land; whoever made it reads before it decides.
-kazoo's failed transaction does not raise, so every result of it is looked at. Its watches are gone after each break,
-so whoever has some reads everything again when the state is CONNECTED once more.
+awaited here for `deadline` seconds. Even those would wait, for room in a pipe to kazoo's thread, which takes nothing
+out of it without a server: so nothing is asked unless the state is CONNECTED, never more than `AT_ONCE` calls at a
+time, and the pipe refuses what does not fit. A write that was given up may still land; whoever made it reads before it
+decides. kazoo's failed transaction does not raise, so every result of it is looked at. Its watches are gone after each
+break, so whoever has some reads everything again when the state is CONNECTED once more.
 """
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, RolledBackError
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 
 from server.errors import CannotStart, ServerError
@@ -28,6 +33,8 @@ __all__ = ["Create", "Delete", "Session", "SetData", "ZooKeeper", "ZooKeeperUnav
 logger = logging.getLogger("pathsieve.cluster")
 
 STOP_SECONDS = 5.0
+AT_ONCE = 128
+"""Calls without an answer; the pipe between them and kazoo's thread holds 277 on Linux."""
 
 
 class Session(Enum):
@@ -77,6 +84,15 @@ class Delete:
         transaction.delete(self.path)
 
 
+class Handler(SequentialThreadingHandler):
+    """kazoo's threads, with a pipe to them that nobody ever waits for: a call that finds it full fails."""
+
+    def create_socket_pair(self) -> tuple[socket.socket, socket.socket]:
+        reading, writing = super().create_socket_pair()
+        writing.setblocking(False)
+        return reading, writing
+
+
 @dataclass(frozen=True)
 class Watch:
     """Brings a change from kazoo's thread to the loop.
@@ -103,8 +119,9 @@ class ZooKeeper:
         self._deadline = deadline or session_timeout
         self._loop = asyncio.get_running_loop()
         self._connected = asyncio.Event()
+        self._room = asyncio.Semaphore(AT_ONCE)
         retry = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
-        self._client = KazooClient(hosts, timeout=session_timeout, connection_retry=retry)
+        self._client = KazooClient(hosts, timeout=session_timeout, connection_retry=retry, handler=Handler())
         self._client.add_listener(self._heard)
 
     async def start(self, seconds: float = 15.0) -> None:
@@ -147,28 +164,31 @@ class ZooKeeper:
 
     async def get(self, path: str, on_change: Callable[[], None] | None = None) -> tuple[bytes, Any] | None:
         """Data and stat of a node, None if there is none; `on_change` is called on the loop, once."""
-        asked = self._client.get_async(path, watch=self._watch(on_change))
+        watch = self._watch(on_change)
         try:
-            found: tuple[bytes, Any] = await self._answer(asked, NoNodeError)
+            found: tuple[bytes, Any] = await self._answer(
+                lambda: self._client.get_async(path, watch=watch), NoNodeError
+            )
         except NoNodeError:
             return None
         return found
 
     async def children(self, path: str, on_change: Callable[[], None] | None = None) -> list[str]:
-        found: list[str] = await self._answer(self._client.get_children_async(path, watch=self._watch(on_change)))
+        watch = self._watch(on_change)
+        found: list[str] = await self._answer(lambda: self._client.get_children_async(path, watch=watch))
         return found
 
     async def ensure(self, path: str, value: bytes = b"") -> None:
         """Have a lasting node; one that is there is left as it is."""
         try:
-            await self._answer(self._client.create_async(path, value, makepath=True), NodeExistsError)
+            await self._answer(lambda: self._client.create_async(path, value, makepath=True), NodeExistsError)
         except NodeExistsError:
             return
 
     async def create(self, path: str, value: bytes) -> bool:
         """A node that goes with the session; False if there is one already."""
         try:
-            await self._answer(self._client.create_async(path, value, ephemeral=True), NodeExistsError)
+            await self._answer(lambda: self._client.create_async(path, value, ephemeral=True), NodeExistsError)
         except NodeExistsError:
             return False
         return True
@@ -176,14 +196,16 @@ class ZooKeeper:
     async def set(self, path: str, value: bytes, version: int) -> bool:
         """New data, if the node still has this version: whether it had."""
         try:
-            await self._answer(self._client.set_async(path, value, version=version), NoNodeError, BadVersionError)
+            await self._answer(
+                lambda: self._client.set_async(path, value, version=version), NoNodeError, BadVersionError
+            )
         except (NoNodeError, BadVersionError):
             return False
         return True
 
     async def delete(self, path: str) -> None:
         try:
-            await self._answer(self._client.delete_async(path), NoNodeError)
+            await self._answer(lambda: self._client.delete_async(path), NoNodeError)
         except NoNodeError:
             return
 
@@ -192,7 +214,7 @@ class ZooKeeper:
         transaction = self._client.transaction()
         for step in steps:
             step.add_to(transaction)
-        results = await self._answer(transaction.commit_async())
+        results = await self._answer(transaction.commit_async)
         failures = [result for result in results if isinstance(result, Exception)]
         causes = [failure for failure in failures if not isinstance(failure, RolledBackError)]
         if causes:
@@ -202,12 +224,13 @@ class ZooKeeper:
     def _watch(self, on_change: Callable[[], None] | None) -> Watch | None:
         return None if on_change is None else Watch(self._loop, on_change)
 
-    async def _answer(self, asked: Any, *expected: type[KazooException]) -> Any:
+    async def _answer(self, ask: Callable[[], Any], *expected: type[KazooException]) -> Any:
         """What a call of kazoo's comes to, within the deadline; of its errors only those that are `expected`."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        asked.rawlink(lambda result: self._loop.is_closed() or self._loop.call_soon_threadsafe(_settle, future, result))
         try:
-            async with asyncio.timeout(self._deadline):  # wait_for of Python 3.11 may swallow a cancellation
+            async with asyncio.timeout(self._deadline), self._room:  # wait_for of 3.11 may swallow a cancellation
+                self._must_be_connected()
+                ask().rawlink(partial(self._settle, future))
                 return await future
         except TimeoutError:
             raise ZooKeeperUnavailable(f"ZooKeeper has not answered within {self._deadline:g} s") from None
@@ -215,6 +238,15 @@ class ZooKeeper:
             raise
         except KazooException as error:
             raise ZooKeeperUnavailable(f"ZooKeeper does not do it now: {error!r}") from error
+
+    def _must_be_connected(self) -> None:
+        if self.state is not Session.CONNECTED:
+            raise ZooKeeperUnavailable(f"the session with ZooKeeper is {self.state.value}")
+
+    def _settle(self, future: "asyncio.Future[Any]", result: Any) -> None:
+        """In a thread of kazoo's."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_settle, future, result)
 
 
 def _settle(future: "asyncio.Future[Any]", result: Any) -> None:

@@ -46,6 +46,11 @@ class ZooKeeperSharing:
     def session(self) -> SessionState:
         return NAMES[self._zookeeper.state]
 
+    @property
+    def takes_part(self) -> bool:
+        is_settled = self.matching.is_settled and self.notifying.is_settled
+        return self._zookeeper.state is not Session.LOST and self._membership.is_member and is_settled
+
     async def start(self) -> None:
         await self._zookeeper.start()
         await self._membership.start()

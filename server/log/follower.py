@@ -71,6 +71,9 @@ class LogFollower:
             except StoreUnavailable as error:
                 logger.warning("the log cannot be followed for now: %s", error)
                 await asyncio.sleep(self._interval)
+            except Exception:
+                logger.exception("following the log: this should not have happened; trying again")
+                await asyncio.sleep(self._interval)
 
     async def catch_up(self) -> None:
         """Take all that there is."""

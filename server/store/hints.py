@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import psycopg
 
-from server.store.postgres import CHANNEL, CONNECT_SECONDS
+from server.store.postgres import CHANNEL, CONNECT_SECONDS, connected
 
 __all__ = ["LOG", "SUBSCRIPTIONS", "Hints"]
 
@@ -53,9 +53,7 @@ class Hints:
                 self._stopping.wait(PAUSE)
 
     def _listen(self) -> None:
-        with psycopg.connect(
-            self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="pathsieve hints"
-        ) as connection:
+        with connected(self._url, "pathsieve hints") as connection:
             connection.execute(f"LISTEN {CHANNEL}")
             for topic in (LOG, SUBSCRIPTIONS):
                 self._pass_on(topic)

@@ -9,10 +9,12 @@ so that is switched off.
 A server that stands alone holds an advisory lock for as long as its connection lives, so that no other one writes.
 Replicas share that lock, and take turns: each transaction begins with a lock of its own, so they never wait for each
 other in a circle, and positions and revisions become visible in their order. A replica that stops in the middle of a
-transaction (paused, cut off) is put out by the database after `IDLE_SECONDS`, so that the others go on.
+transaction (paused, cut off) is put out by the database after `IDLE_SECONDS`, so that the others go on. In the middle
+of a COPY the database would wait for it for ever; then whoever waits for his turn puts it out.
 """
 
 import functools
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -23,12 +25,15 @@ from server.store.databases import Connection, Database, Row, Trouble
 
 try:
     import psycopg
+    from psycopg.conninfo import conninfo_to_dict
 except ImportError as missing:
     raise StoreError(
         "postgresql://", "psycopg is not installed; install it with: pip install 'pathsieve[postgres]'"
     ) from missing
 
-__all__ = ["PostgresConnection", "PostgresDatabase"]
+__all__ = ["PostgresConnection", "PostgresDatabase", "connected"]
+
+logger = logging.getLogger("pathsieve.store")
 
 SPELLINGS = {
     "TEXT": 'TEXT COLLATE "C"',
@@ -42,7 +47,13 @@ RESPELLED = re.compile(r"\bTEXT\b|\bINTEGER\b|\bBLOB\b|\bREAL\b| WITHOUT ROWID\b
 LOCK = 0x7073
 CHANNEL = "pathsieve"
 IDLE_SECONDS = 2
+TURN_SECONDS = 2
 CONNECT_SECONDS = 10
+VIGILANCE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+"""A peer that has vanished is noticed within seconds; by itself TCP takes a quarter of an hour, or for ever."""
+PUT_OUT = f"""SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE locktype = 'advisory' AND classid = {LOCK} AND objid = 1 AND granted AND datname = current_database()
+    AND wait_event = 'ClientRead' AND query_start < clock_timestamp() - interval '{2 * TURN_SECONDS} s'"""
 NOT_NOW = ("40", "53", "55", "57014", "25006")
 """Classes of SQLSTATE: deadlocks, too little disk or memory, locks; and cancelled, read-only."""
 
@@ -55,6 +66,12 @@ def respelled(sql: str) -> bytes:
     b'UPDATE logs SET position = %s WHERE log = %s'
     """
     return RESPELLED.sub(lambda word: SPELLINGS[word[0]], sql).encode()
+
+
+def connected(url: str, name: str) -> "psycopg.Connection[Row]":
+    """A connection in autocommit that does not wait for a dead peer. What the URL says goes first."""
+    chosen = {"connect_timeout": CONNECT_SECONDS, "application_name": name, **VIGILANCE, **conninfo_to_dict(url)}
+    return psycopg.connect("", autocommit=True, **chosen)  # type: ignore[arg-type]
 
 
 class PostgresConnection(Connection):
@@ -80,9 +97,20 @@ class PostgresConnection(Connection):
                 copy.write_row(row)
 
     def begin(self) -> None:
+        while not self._begun():
+            self._connection.execute("ROLLBACK")
+            for _ in self._connection.execute(PUT_OUT):
+                logger.warning("another replica has stopped in the middle of a transaction, and was put out")
+
+    def _begun(self) -> bool:
+        """Begin, and get a turn; False if somebody has had his for long."""
         self._connection.execute("BEGIN")
         if self._shared:
-            self._connection.execute(f"SELECT pg_advisory_xact_lock({LOCK}, 1)")
+            try:
+                self._connection.execute(f"SELECT pg_advisory_xact_lock({LOCK}, 1)")
+            except psycopg.errors.LockNotAvailable:
+                return False
+        return True
 
     def tell(self, topic: str) -> None:
         if self._shared:
@@ -113,9 +141,7 @@ class PostgresDatabase(Database):
         self.place = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
     def connect(self) -> Connection:
-        connection = psycopg.connect(
-            self.url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="pathsieve"
-        )
+        connection = connected(self.url, "pathsieve")
         connection.execute("SET enable_seqscan = off")
         return PostgresConnection(connection, self._shared)
 
@@ -127,6 +153,7 @@ class PostgresDatabase(Database):
             raise StoreError(self.place, f"{other} writes to it; stop that one, or choose another database")
         if self._shared:
             connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
+            connection.execute(f"SET lock_timeout = '{TURN_SECONDS}s'")
 
     def release(self) -> None:
         """The lock goes with the connection."""
