@@ -35,6 +35,7 @@ from benchmarks.server_million import million
 from benchmarks.server_stalled import stalled
 from benchmarks.server_streams import notified, streamed
 from benchmarks.server_workbench import ServerWorkbench
+from benchmarks.spark_sink import sink
 from benchmarks.threads import event_throughput, latency, throughput
 from benchmarks.updating import update, update_events
 from benchmarks.workbench import QUICK, STANDARD, Sizes, Workbench, progress
@@ -68,6 +69,7 @@ SERVER: dict[str, Scenario] = {
     "server-stalled": stalled,
     "server-idle": idle,
     "server-million": million,
+    "spark-sink": sink,
 }
 CLUSTER: dict[str, Scenario] = {
     "cluster-share": shared_matching,

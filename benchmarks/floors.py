@@ -45,6 +45,8 @@ BOUNDS: dict[tuple[str, int], float] = {
     ("seconds until ready", 1 * M): 60,
     ("matching on each of two, of one alone", 100 * K): 0.75,
     ("filing of pst-bloom in those of pst-hash", 1 * M): 1 / 3,
+    ("Spark, at-least-once: of the client's publish_many", 1): 0.5,
+    ("Spark, exactly-once: of the client's publish_many", 1): 0.5,
 }
 
 

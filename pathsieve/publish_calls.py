@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import grpc
 
-from pathsieve.calls import Caller
+from pathsieve.calls import Caller, Pauses
 from pathsieve.documents import Document, to_document
 from pathsieve.errors import DocumentRefused
 from pathsieve.pipeline import Pipeline
 from pathsieve.results import Committed, Published, Staged
-from pathsieve.statuses import error_of_call, error_of_problem
+from pathsieve.statuses import error_of_call, error_of_problem, is_passing
 from pathsieve.v1 import document_pb2
 from pathsieve.v1 import publish_service_pb2 as pb
 from pathsieve.values import AttributeValue
@@ -54,11 +54,17 @@ class PublishCalls:
         elif id or source or attributes or headers:
             raise TypeError("a Document has its own id, source, attributes and headers; give them there")
         request = pb.PublishRequest(documents=[self.message_of(document)])
-        response = await self._caller.unary(lambda endpoint: endpoint.publish.Publish, request)
-        (result,) = response.results
-        if result.HasField("problem"):
-            raise error_of_problem(result.problem, DocumentRefused)
-        return Published(result.document_id, result.matches, result.duplicate)
+        pauses = Pauses(self._caller.patience)
+        while True:
+            response = await self._caller.unary(lambda endpoint: endpoint.publish.Publish, request)
+            (result,) = response.results
+            if not result.HasField("problem"):
+                return Published(result.document_id, result.matches, result.duplicate)
+            error = error_of_problem(result.problem, DocumentRefused)
+            if not is_passing(error):
+                raise error
+            self._caller.endpoints.move_on()
+            await pauses.pause(error)
 
     async def publish_many(
         self, documents: Iterable[AnyDocument] | AsyncIterable[AnyDocument]

@@ -2,6 +2,7 @@
 
     server = ScriptedServer();  address = await server.start()
     server.unavailable = 2                  the next two calls are answered UNAVAILABLE
+    server.storeless = 2                    the next two documents are answered UNAVAILABLE, each by itself
     server.publish_breaks = [5]             the next stream takes five documents, answers none of them, and breaks
     server.attach_breaks = [3]              the next stream breaks after three messages
     server.goodbyes = [REASON]              the next stream ends with a goodbye, after what it had to say
@@ -51,6 +52,7 @@ class ScriptedServer(
 ):
     token: str = ""
     unavailable: int = 0
+    storeless: int = 0
     publish_breaks: list[int] = field(default_factory=list)
     attach_breaks: list[int] = field(default_factory=list)
     goodbyes: list[Any] = field(default_factory=list)
@@ -221,6 +223,11 @@ class ScriptedServer(
         if document.xml and not is_xml(document.xml):
             facts = {"reason": "DOCUMENT_ERROR", "line": "1", "column": "6"}
             problem = Problem(code=Code.INVALID_ARGUMENT.value[0], message="no XML at line 1, column 6", details=facts)
+            return publishing.PublishResult(index=index, problem=problem)
+        if self.storeless:
+            self.storeless -= 1
+            facts = {"reason": "STORE_UNAVAILABLE", "retry_after": "0.01"}
+            problem = Problem(code=Code.UNAVAILABLE.value[0], message="the store is away", details=facts)
             return publishing.PublishResult(index=index, problem=problem)
         if (document.source, document.id) in self.seen:
             return publishing.PublishResult(index=index, document_id=document.id, duplicate=True)
