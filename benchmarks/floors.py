@@ -47,6 +47,8 @@ BOUNDS: dict[tuple[str, int], float] = {
     ("match_documents in local[2], of one thread of the library", 100 * K): 1.2,
     ("subscriptions in the documents/s of one xpath_boolean", 1 * K): 1.0,
     ("filing of pst-bloom in those of pst-hash", 1 * M): 1 / 3,
+    ("Spark, at-least-once: of the client's publish_many", 1): 0.5,
+    ("Spark, exactly-once: of the client's publish_many", 1): 0.5,
 }
 
 

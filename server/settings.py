@@ -144,11 +144,16 @@ class Webhooks(Section):
 
 
 class Retention(Section):
-    """How long things are kept: documents and their matches, acknowledged or not; the rest, until it is used."""
+    """How long things are kept: documents and their matches, acknowledged or not; the rest, until it is used.
+
+    `traces` are what is known of deleted subscriptions. Every `interval` it is looked what is too old.
+    """
 
     documents: Seconds = 7 * 86_400.0
     dead_letters: Seconds = 30 * 86_400.0
     staged: Seconds = 86_400.0
+    traces: Seconds = 86_400.0
+    interval: Seconds = 60.0
 
 
 class Security(Section):

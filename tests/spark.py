@@ -4,19 +4,21 @@ Python workers run this Python. Nothing is fetched from the network, and there i
 three times before its job does, so that a test can kill workers.
 """
 
+import asyncio
 import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from server.local_zookeeper import find_java
 
-__all__ = ["MASTER", "SETTINGS", "lacking_for_spark", "running_spark", "spark_environment"]
+__all__ = ["MASTER", "SETTINGS", "in_thread", "lacking_for_spark", "running_spark", "spark_environment"]
 
 MASTER = "local[2,4]"
 SETTINGS = {
@@ -28,7 +30,7 @@ SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
+    "spark.log.level": "WARN",
 }
 
 
@@ -66,3 +68,15 @@ def running_spark() -> Iterator[SparkSession]:
             yield session
         finally:
             session.stop()
+
+
+async def in_thread(spark: SparkSession, work: Callable[[], Any]) -> Any:
+    """What `work` returns, while this thread does other things. Spark finds Python sources through the active session
+    of a thread, so the other one gets it too."""
+
+    def with_session() -> Any:
+        assert spark._jvm is not None
+        spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
+        return work()
+
+    return await asyncio.to_thread(with_session)

@@ -231,6 +231,7 @@ def test_a_running_stream_gets_what_comes_and_no_empty_batches(
     finally:
         query.stop()
     assert stream.rows == told(client, "-", position)
+    assert stream.batches.pop(0) == []  # with which Spark writes down where it begins
     assert all(stream.batches.values())
     assert client.get(names[0]).progress.backlog == 0
 
@@ -313,7 +314,7 @@ def test_what_retention_has_dropped_is_an_error_or_passed_over(spark: SparkSessi
         everything = Stream(spark, server.address, tmp_path / "all", "-").run()
         publish(client, "lost", 4, 10)
         run(server.stop())
-        keeps = {"RETENTION__DOCUMENTS": "0.001", "RETENTION__INTERVAL": "1"}
+        keeps = {"RETENTION__DOCUMENTS": "0.001", "RETENTION__INTERVAL": "0.1"}
         server.settings |= keeps
         run(server.start())
         until(lambda: client.ranges([name])[0].dropped == 10)
