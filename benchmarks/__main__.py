@@ -36,8 +36,8 @@ from benchmarks.server_stalled import stalled
 from benchmarks.server_streams import notified, streamed
 from benchmarks.server_workbench import ServerWorkbench
 from benchmarks.spark_matching import shared_memory, versus_library, versus_xpath_boolean
-from benchmarks.spark_workbench import SparkWorkbench
 from benchmarks.spark_sink import sink
+from benchmarks.spark_workbench import SparkWorkbench
 from benchmarks.threads import event_throughput, latency, throughput
 from benchmarks.updating import update, update_events
 from benchmarks.workbench import QUICK, STANDARD, Sizes, Workbench, progress

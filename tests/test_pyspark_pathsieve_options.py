@@ -28,7 +28,7 @@ def test_what_is_given_wins_over_the_session_and_that_over_defaults() -> None:
 
 
 def test_the_session_may_have_options_for_other_uses() -> None:
-    assert "batchDocs" not in Options(HERE, READ, {"batchDocs": "8"})
+    assert "batchDocs" not in Options({**HERE, "subscription": "ibm"}, READ, {"batchDocs": "8"})
 
 
 WRONG = {
