@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from pathsieve.v1.peer_service_pb2 import MatchAnswer, MatchBatch
 from server.broker import Published
+from server.cluster.answering import Answering
 from server.deliveries import Credit, Goodbye, GoodbyeReason, Messages
 from server.documents import Document
 from server.errors import DeliveredElsewhere, NoOwner, StoreUnavailable, WrongReplica
@@ -236,6 +238,42 @@ async def test_what_should_not_happen_does_not_end_the_following(
         await scene["a"].create(wish("s", "//b"))
         assert (await publish(scene, "a", "d")).matches == 1
         assert await pulled(scene, "s", 1) == [(1, "d")]
+
+
+async def test_a_peer_that_fails_to_answer_is_asked_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        for number in range(20):
+            await scene["a"].create(wish(f"s{number}", "//b"))
+        answers, failed = Answering.answer, asyncio.Event()
+
+        async def failing(self: Answering, batch: MatchBatch) -> MatchAnswer:
+            if not failed.is_set():
+                failed.set()
+                raise LookupError("a fault in the program")
+            return await answers(self, batch)
+
+        monkeypatch.setattr(Answering, "answer", failing)
+        assert (await publish(scene, "a", "d")).matches == 20
+        assert failed.is_set()
+
+
+async def test_a_document_that_cannot_be_matched_fails_alone(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster(postgres_url, "a") as scene:
+        await scene.share()
+        await scene["a"].create(wish("s", "//b"))
+        holdings = scene.replicas["a"].replica.parts.holdings
+
+        async def failing(tenant: str, documents: Sequence[Document]) -> tuple[Any, Any]:
+            raise LookupError("a fault in the program")
+
+        with monkeypatch.context() as spoiled:
+            spoiled.setattr(holdings, "match", failing)
+            outcome = (await scene["a"].publish(TENANT, [Document("d", "test", b"<b/>")]))[0]
+        assert isinstance(outcome, LookupError)
+        assert (await asyncio.wait_for(publish(scene, "a", "e"), 10)).matches == 1
 
 
 async def test_who_was_replaced_and_does_not_know_it_stops_when_the_store_says_so(postgres_url: str) -> None:

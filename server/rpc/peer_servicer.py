@@ -40,30 +40,28 @@ class PeerServicer(PeerServiceServicer):
 
 
 class _Stream:
-    """One peer's batches, answered in any order; what is answered by then goes out together."""
+    """One peer's batches, answered in any order; what is answered by then goes out together.
+
+    If one cannot be answered the stream ends: then its peer knows, and asks for all of them again.
+    """
 
     def __init__(self, answering: "Answering", context: Any) -> None:
         self._answering = answering
         self._context = context
         self._answers: asyncio.Queue[tuple[MatchAnswer, int]] = asyncio.Queue()
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, requests: AsyncIterator[MatchStreamRequest]) -> None:
         await self._context.write(MatchStreamResponse(credit_bytes=CREDIT_BYTES))
-        writing = asyncio.create_task(self._write())
-        try:
+        async with asyncio.TaskGroup() as tasks:
+            working = {tasks.create_task(self._write())}
             async for request in requests:
                 self._answering.settle(request.outcomes)
                 for batch in request.batches:
-                    self._start(batch)
-        finally:
-            for task in (writing, *self._tasks):
+                    answering = tasks.create_task(self._answer(batch))
+                    working.add(answering)
+                    answering.add_done_callback(working.discard)
+            for task in list(working):
                 task.cancel()
-
-    def _start(self, batch: MatchBatch) -> None:
-        task = asyncio.create_task(self._answer(batch))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, batch: MatchBatch) -> None:
         answer = await self._answering.answer(batch)
