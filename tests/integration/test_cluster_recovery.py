@@ -1,4 +1,4 @@
-"""A replica is killed, drained or stopped while documents come steadily: others have its tokens, loaded, and all arrives.
+"""A replica is killed, drained or stopped while documents come steadily: others take its tokens, and all arrives.
 
 How long it takes is printed and not judged:
 
