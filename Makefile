@@ -11,8 +11,12 @@ IN_VENV := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 WARMED := $(VENV)/.warmed
 STUBS := .
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
 SOAK ?= 1800
 BUF := 1.74.0
+CHART := deploy/helm/pathsieve
+MANIFESTS := deploy/kubernetes/pathsieve.yaml
+HELM_TEMPLATE := $(VENV)/bin/helm template pathsieve $(CHART) --namespace pathsieve
 SOURCES := $(shell find sievecore xpathfilter boolmatch server/log/segments.py server/rpc/packed.py -name '*.py')
 
 # The first Python on PATH that really starts, is new enough and can make environments. Shims of version
@@ -38,7 +42,7 @@ elif [[ -z "$${python:-}" ]]; then \
 fi
 endef
 
-.PHONY: help env run taste test soak test-bounds check proto format bench bench-bool bench-server bench-10m clean
+.PHONY: help env run taste test soak test-bounds check check-deploy manifests proto format bench bench-bool bench-server bench-10m clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/  make \1 \t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -52,8 +56,9 @@ taste: env ## the XPath engine alone: forty thousand subscriptions, who wants wh
 	@$(IN_VENV) -m xpathfilter.taste
 
 test: env ## the whole suite, then its kernels again with bounds checks
-	@echo "Running the tests"
-	@$(IN_VENV) -m pytest
+	@echo "Running the tests: quick ones side by side, then those with servers, clusters and Spark"
+	@$(IN_VENV) -m pytest $(SIDE_BY_SIDE) -m "not slow and not spark"
+	@$(IN_VENV) -m pytest -m "slow or spark"
 	@$(MAKE) test-bounds
 
 soak: env ## kill a server sixty times, and ill-treat a cluster for SOAK seconds (1800); judge what was seen
@@ -62,15 +67,38 @@ soak: env ## kill a server sixty times, and ill-treat a cluster for SOAK seconds
 
 test-bounds: env ## the tests marked `kernels`, with every array access checked
 	@echo "Running the tests of kernels with NUMBA_BOUNDSCHECK=1"
-	@NUMBA_BOUNDSCHECK=1 $(IN_VENV) -m pytest -m kernels
+	@NUMBA_BOUNDSCHECK=1 $(IN_VENV) -m pytest $(SIDE_BY_SIDE) -m kernels
 
-check: env ## lint, format and types, of Python and of the wire contract
+check: env check-deploy ## lint, format and types, of Python, of the wire contract and of deploy/
 	@echo "Checking lint, format and types"
 	@$(IN_VENV) -m ruff check .
 	@$(IN_VENV) -m ruff format --check .
 	@$(IN_VENV) -m mypy
 	@if command -v npx > /dev/null; then npx --yes @bufbuild/buf@$(BUF) lint proto; \
 	else echo "Left out: buf's lint of proto/, which needs npx (Node.js)"; fi
+
+check-deploy: env ## lint and schemas of what is in deploy/
+	@echo "Checking deploy/"
+	@$(VENV)/bin/yamllint --strict --config-file deploy/.yamllint deploy
+	@$(VENV)/bin/hadolint deploy/Dockerfile
+	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.compose-spec deploy/compose.yaml
+	@$(VENV)/bin/check-jsonschema --quiet --check-metaschema $(CHART)/values.schema.json
+	@$(VENV)/bin/kubernetes-validate --strict --quiet $(MANIFESTS)
+	@if [[ -x $(VENV)/bin/helm ]]; then $(VENV)/bin/helm lint --strict --quiet $(CHART); \
+	else echo "Left out: helm's lint of the chart; its wheel is for Linux on x86-64"; fi
+	@export PATH="$$PATH:$(CURDIR)/build/tools/usr/bin"; cd deploy/prometheus; \
+	if command -v promtool > /dev/null; then \
+		promtool check config prometheus.yml > /dev/null; \
+		promtool test rules alerts_test.yml > /dev/null; \
+	else echo "Left out: the tests of the alerts, which need promtool (Debian: prometheus)"; fi
+	@if command -v systemd-analyze > /dev/null; then mkdir -p build/units; \
+		sed 's|^ExecStart=/opt/pathsieve/bin/pathsieve|ExecStart=/bin/true|' deploy/systemd/pathsieve.service > build/units/pathsieve.service; \
+		systemd-analyze verify build/units/pathsieve.service; \
+		systemd-analyze security --offline=true --threshold=20 build/units/pathsieve.service > /dev/null; \
+	else echo "Left out: the check of the unit, which needs systemd-analyze (Debian: systemd)"; fi
+
+manifests: env ## render the chart into deploy/kubernetes again
+	@$(HELM_TEMPLATE) > $(MANIFESTS)
 
 proto: env ## generate pathsieve/v1 from proto/ again
 	@export PATH="$(VENV)/bin:$$PATH"; protoc="$(IN_VENV) -m grpc_tools.protoc --proto_path=proto"; \

@@ -23,6 +23,7 @@ from benchmarks.bool_loading import load_booleans
 from benchmarks.bool_matching import from_tables, versus_scan
 from benchmarks.bool_table import TABLE, algorithms
 from benchmarks.bool_workbench import BooleanWorkbench
+from benchmarks.cluster_share import shared_matching
 from benchmarks.constants import constants
 from benchmarks.loading import load, ten_million
 from benchmarks.markdown import markdown
@@ -38,7 +39,7 @@ from benchmarks.threads import event_throughput, latency, throughput
 from benchmarks.updating import update, update_events
 from benchmarks.workbench import QUICK, STANDARD, Sizes, Workbench, progress
 
-__all__ = ["BOOLEAN", "SCENARIOS", "SERVER", "XPATH", "main"]
+__all__ = ["BOOLEAN", "CLUSTER", "SCENARIOS", "SERVER", "XPATH", "main"]
 
 Bench = Workbench | BooleanWorkbench | ServerWorkbench
 Scenario = Callable[[Any], list[Row]]
@@ -68,8 +69,11 @@ SERVER: dict[str, Scenario] = {
     "server-idle": idle,
     "server-million": million,
 }
-SCENARIOS = XPATH | BOOLEAN | SERVER
-ENGINES = {"xpath": XPATH, "boolean": BOOLEAN, "server": SERVER}
+CLUSTER: dict[str, Scenario] = {
+    "cluster-share": shared_matching,
+}
+SCENARIOS = XPATH | BOOLEAN | SERVER | CLUSTER
+ENGINES = {"xpath": XPATH, "boolean": BOOLEAN, "server": SERVER, "cluster": CLUSTER}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,7 +98,7 @@ def _benches(sizes: Sizes) -> Callable[[type[Bench]], Bench]:
 
 
 def _workbench(name: str) -> type[Bench]:
-    if name in SERVER:
+    if name in SERVER | CLUSTER:
         return ServerWorkbench
     return BooleanWorkbench if name in BOOLEAN else Workbench
 

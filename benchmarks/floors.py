@@ -43,6 +43,7 @@ BOUNDS: dict[tuple[str, int], float] = {
     ("median call beside idle streams, times that without", 5 * K): 1.2,
     ("ms of 99% from create to match", 1 * M): 25,
     ("seconds until ready", 1 * M): 60,
+    ("matching on each of two, of one alone", 100 * K): 0.75,
     ("filing of pst-bloom in those of pst-hash", 1 * M): 1 / 3,
 }
 

@@ -4,7 +4,7 @@ The attributes of the segment are numbered anew, from 0, so that a file does not
 wrote it has met.
 """
 
-import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,17 @@ from boolmatch.expression import Within
 from boolmatch.names import AttributeNames, Subject, XPathKey
 from boolmatch.segment import Segment
 from boolmatch.spaces import renumbered
-from sievecore.storage import load_arrays, save_arrays
 
-__all__ = ["load_segment", "save_segment"]
+__all__ = ["FILE_KIND", "FILE_VERSION", "Stored", "segment_from_stored", "stored_segment"]
 
 FILE_KIND = "boolmatch.index"
 FILE_VERSION = 2
 
+Stored = tuple[dict[str, np.ndarray], dict[str, Any]]
 
-def save_segment(
-    path: str | os.PathLike[str], segment: Segment, names: AttributeNames, algorithm: str, next_id: int
-) -> None:
-    """Write a segment and what an index needs to go on from it."""
+
+def stored_segment(segment: Segment, names: AttributeNames, algorithm: str, next_id: int) -> Stored:
+    """The arrays of a segment and, as metadata, what an index needs to go on from it."""
     subjects = [names.subjects[number] for number in segment.filed.spaces.attributes.tolist()]
     filed = segment.filed._replace(spaces=renumbered(segment.filed.spaces, np.arange(len(subjects), dtype=np.int32)))
     metadata = {
@@ -34,12 +33,13 @@ def save_segment(
         "subjects": [_written(subject) for subject in subjects],
         "denied": [subject in names.denied for subject in subjects],
     }
-    save_arrays(path, FILE_KIND, FILE_VERSION, Segment(segment.algorithm, filed, segment.filing).arrays(), metadata)
+    return Segment(segment.algorithm, filed, segment.filing).arrays(), metadata
 
 
-def load_segment(path: str | os.PathLike[str], mmap: bool) -> tuple[Segment, AttributeNames, str, int]:
+def segment_from_stored(
+    arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]
+) -> tuple[Segment, AttributeNames, str, int]:
     """The segment, the names, the algorithm that was asked for and the next id."""
-    arrays, metadata = load_arrays(path, FILE_KIND, FILE_VERSION, mmap=mmap)
     subjects = [_read(entry) for entry in metadata["subjects"]]
     names = AttributeNames(subjects)
     names.denied |= {subject for subject, is_denied in zip(subjects, metadata["denied"], strict=True) if is_denied}

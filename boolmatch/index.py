@@ -6,7 +6,7 @@ match, match_many ────▶ event writer ──▶ flat events ───�
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from boolmatch.errors import (
 from boolmatch.event_writer import Event, write_events
 from boolmatch.explanation import Explanation, explain
 from boolmatch.expression import Within, XPathAtom
-from boolmatch.files import load_segment, save_segment
+from boolmatch.files import FILE_KIND, FILE_VERSION, Stored, segment_from_stored, stored_segment
 from boolmatch.flat_events import FlatEvents
 from boolmatch.matching import COUNT_NAMES, N_COUNTS, N_FOUND, N_LOOKED_AT
 from boolmatch.names import AttributeNames, Subject, XPathKey
@@ -43,6 +43,7 @@ from sievecore.breathing import breathing
 from sievecore.overlay import Overlay
 from sievecore.snapshots import Layer, Snapshot
 from sievecore.standing import StandingIndex, checked_texts, checked_threads, compile_odd
+from sievecore.storage import load_arrays, save_arrays
 
 __all__ = ["BooleanIndex"]
 
@@ -202,15 +203,26 @@ class BooleanIndex(StandingIndex[Draft, Segment]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file that `load` can map into memory."""
+        save_arrays(path, FILE_KIND, FILE_VERSION, *self.stored())
+
+    def stored(self) -> Stored:
+        """The arrays and the metadata that `save` writes, for whoever keeps an index together with other things."""
         layers = self._overlay.snapshot.layers
         whole = len(layers) == 1 and layers[0].n_alive == len(layers[0].segment)
         segment = layers[0].segment if whole else self._merged(layers)
-        save_segment(path, segment, self._names, self.algorithm, self._overlay.next_id)
+        return stored_segment(segment, self._names, self.algorithm, self._overlay.next_id)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mmap: bool = True, decide: Decide | None = None) -> "BooleanIndex":
         """The index that was saved; with `mmap`, its arrays stay in the file and processes share the memory."""
-        segment, names, algorithm, next_id = load_segment(path, mmap)
+        return cls.from_stored(*load_arrays(path, FILE_KIND, FILE_VERSION, mmap=mmap), decide)
+
+    @classmethod
+    def from_stored(
+        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any], decide: Decide | None = None
+    ) -> "BooleanIndex":
+        """The index that `stored` has told of."""
+        segment, names, algorithm, next_id = segment_from_stored(arrays, metadata)
         index = cls(algorithm, decide)
         index._names, index._deciders = names, Deciders(names)
         snapshot: Snapshot[Segment] = Snapshot()

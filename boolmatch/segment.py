@@ -8,6 +8,7 @@
 Threads share a segment without locks.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -64,7 +65,7 @@ class Segment:
         return {"algorithm": self.algorithm.name, "conjunctions": conjunctions, "filing_bytes": filed_in, **described}
 
     @classmethod
-    def from_arrays(cls, algorithm: str, arrays: dict[str, np.ndarray]) -> "Segment":
+    def from_arrays(cls, algorithm: str, arrays: Mapping[str, np.ndarray]) -> "Segment":
         """The segment whose `arrays` these are."""
 
         def fields(part: str, of: Any) -> Any:

@@ -17,7 +17,7 @@ from pathsieve.client import Client
 from pathsieve.cluster import Cluster, Replica, Token
 from pathsieve.documents import Document
 from pathsieve.errors import PathSieveError
-from pathsieve.messages import DeadLetter, Message, Pulled
+from pathsieve.messages import DeadLetter, Message, Notification, Page, Pulled, Range
 from pathsieve.results import Committed, Imported, Published, Staged, Tested
 from pathsieve.subscriptions import DeliveryPolicy, Email, Filter, Progress, Schedule, Subscription, Webhook
 from pathsieve.values import Interval, Point
@@ -38,11 +38,14 @@ __all__ = [
     "Imported",
     "Interval",
     "Message",
+    "Notification",
+    "Page",
     "PathSieveError",
     "Point",
     "Progress",
     "Published",
     "Pulled",
+    "Range",
     "Replica",
     "Schedule",
     "Staged",

@@ -19,6 +19,7 @@ from pathsieve.cluster_calls import ClusterCalls
 from pathsieve.delivery_calls import DeliveryCalls
 from pathsieve.endpoints import DEFAULT_ADDRESS, Endpoints, Tls
 from pathsieve.publish_calls import PublishCalls
+from pathsieve.reading_calls import ReadingCalls
 from pathsieve.subscription_calls import SubscriptionCalls
 
 __all__ = ["AsyncClient"]
@@ -26,7 +27,7 @@ __all__ = ["AsyncClient"]
 TIMEOUT = PATIENCE = 30.0
 
 
-class AsyncClient(SubscriptionCalls, PublishCalls, DeliveryCalls, ClusterCalls):
+class AsyncClient(SubscriptionCalls, PublishCalls, DeliveryCalls, ReadingCalls, ClusterCalls):
     """Talks to one server, or to one of several that are the same service.
 
     `address` is host:port, or several of them. `tls` is True for the certificates of the system, the path of an

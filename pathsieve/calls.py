@@ -99,6 +99,15 @@ class Caller:
             self.endpoints.move_on()
             await pauses.pause(error)
 
+    async def at(
+        self,
+        address: str,
+        method: Callable[[Endpoint], grpc.aio.UnaryUnaryMultiCallable[Request, Response]],
+        request: Request,
+    ) -> Response:
+        """The answer of one replica, which another one has named; asked once."""
+        return await _answer(method, request, self.timeout, self.endpoints.at(address))
+
     async def _follow(
         self,
         method: Callable[[Endpoint], grpc.aio.UnaryUnaryMultiCallable[Request, Response]],

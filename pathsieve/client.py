@@ -24,8 +24,8 @@ from pathsieve.cluster import Cluster
 from pathsieve.delivery_calls import CREDIT_BYTES, CREDIT_MESSAGES, EXCLUSIVE
 from pathsieve.endpoints import DEFAULT_ADDRESS, Tls
 from pathsieve.importing import batches_of
-from pathsieve.messages import DeadLetter, Pulled
-from pathsieve.publish_calls import AnyDocument
+from pathsieve.messages import DeadLetter, Notification, Page, Pulled, Range
+from pathsieve.publish_calls import AnyDocument, StagedPart
 from pathsieve.results import Committed, Imported, Published, Staged, Tested
 from pathsieve.subscriptions import Filter, Named, Subscription
 from pathsieve.values import AttributeValue
@@ -146,14 +146,28 @@ class Client:
             self._run(pipeline.aclose())
 
     def stage(
-        self, query: str, batch: int, documents: Iterable[AnyDocument], *, partition: int = 0, attempt: int = 0
+        self,
+        query: str,
+        batch: int,
+        documents: Iterable[AnyDocument],
+        *,
+        partition: int = 0,
+        attempt: int = 0,
+        timeout: float | None = None,
     ) -> Staged:
-        """Hand in a part of a batch: what one attempt at one partition has to publish. `commit` publishes it."""
-        given = list(documents)  # here, and not on the loop that other calls need
-        return self._run(self._core.stage(query, batch, given, partition=partition, attempt=attempt))
+        """Hand in a part of a batch: what one attempt at one partition has to publish. `commit` publishes it.
 
-    def commit(self, query: str, batch: int, parts: Iterable[tuple[int, int]]) -> Committed:
-        """Publish the staged parts of a batch, given as (partition, attempt), once: again, it has no effect."""
+        It is not repeated by itself: repeat it with another attempt, which goes to the next server.
+        """
+        given = list(documents)  # here, and not on the loop that other calls need
+        staging = self._core.stage(query, batch, given, partition=partition, attempt=attempt, timeout=timeout)
+        return self._run(staging)
+
+    def commit(self, query: str, batch: int, parts: Iterable[StagedPart]) -> Committed:
+        """Publish the staged parts of a batch, given as (partition, attempt), once: again, it has no effect.
+
+        With (partition, attempt, documents) nothing is published unless so many documents are staged there.
+        """
         return self._run(self._core.commit(query, batch, parts))
 
     def abort(self, query: str, batch: int) -> None:
@@ -214,6 +228,33 @@ class Client:
         while (letter := self._run(anext(letters, None))) is not None:
             yield letter
 
+    def ranges(self, subscriptions: Sequence[Named]) -> Sequence[Range]:
+        """What there is to read of some subscriptions, in their order: sequences."""
+        return self._run(self._core.ranges(subscriptions))
+
+    def tenant_range(self, after: int = 0, max_documents: int = 0) -> Range:
+        """What there is to read of all subscriptions together: positions. `through` is where the next `max_documents`
+        documents after a position end; `after`, if there is none."""
+        return self._run(self._core.tenant_range(after, max_documents))
+
+    def read(self, subscription: Named, after: int = 0, through: int | None = None) -> Iterator[Notification]:
+        """What is in the log of one subscription, or of all (`"-"`), in a range; None: up to the newest that there is
+        now. Takes nothing, and nobody who is attached notices."""
+        notifications = self._core.read(subscription, after, through)
+        while (notification := self._run(anext(notifications, None))) is not None:
+            yield notification
+
+    def read_page(
+        self, subscription: Named, after: int, through: int, max_messages: int = 0, max_bytes: int = 0
+    ) -> Page:
+        """The first part of a range, as much as the server likes to send at once."""
+        return self._run(self._core.read_page(subscription, after, through, max_messages, max_bytes))
+
+    def acknowledge_through(self, marks: Mapping[str, int], *, after: int = 0) -> None:
+        """All up to these sequences is dealt with, durably when this returns; `{"-": position}` is of all that have a
+        document after position `after`, up to their last one there."""
+        self._run(self._core.acknowledge_through(marks, after=after))
+
     # -- the cluster -------------------------------------------------------------------------------
 
     def cluster(self) -> Cluster:
@@ -223,9 +264,12 @@ class Client:
     def watch_cluster(self) -> Iterator[Cluster]:
         """The cluster now, and again whenever it changes; after a break another replica is asked."""
         changes = self._core.watch_cluster()
-        while True:
-            yield self._run(anext(changes))
+        try:
+            while (cluster := self._run(anext(changes, None))) is not None:
+                yield cluster
+        finally:
+            self._run(changes.aclose())
 
     def drain(self, replica: str = "", *, undo: bool = False) -> None:
-        """Have a replica hand over all that it owns, or take its share again; an empty name is the one that is asked."""
+        """Have a replica hand over all that it owns, or take its share again; no name is the one that is asked."""
         self._run(self._core.drain(replica, undo=undo))

@@ -30,13 +30,17 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A share of the subscriptions, to match or to notify, and who has it; nobody, if `owner` is empty."""
+    """A share of the subscriptions, to match or to notify, and who has it; nobody, if `owner` is empty.
+
+    `subscriptions` is how many there are in it, as counted in the last half minute.
+    """
 
     kind: str
     token: int
     owner: str
     generation: int
     since: datetime | None
+    subscriptions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,13 @@ class Cluster:
         """How many tokens of a kind each replica has; those of nobody under the empty name."""
         return Counter(token.owner for token in self.tokens if token.kind == kind)
 
+    def loads(self, kind: str) -> Mapping[str, int]:
+        """How many subscriptions each replica matches or notifies."""
+        loads: Counter[str] = Counter()
+        for token in self.tokens:
+            loads[token.owner] += token.subscriptions if token.kind == kind else 0
+        return loads
+
 
 def from_cluster(message: pb.Cluster) -> Cluster:
     replicas = (Replica(one.name, one.address, one.weight, one.draining, one.incarnation) for one in message.replicas)
@@ -62,4 +73,6 @@ def from_cluster(message: pb.Cluster) -> Cluster:
 
 def _token(message: pb.Token) -> Token:
     since = message.since.ToDatetime(UTC) if message.HasField("since") else None
-    return Token(KINDS.get(message.kind, ""), message.token, message.owner, message.generation, since)
+    return Token(
+        KINDS.get(message.kind, ""), message.token, message.owner, message.generation, since, message.subscriptions
+    )

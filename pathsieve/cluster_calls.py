@@ -1,6 +1,6 @@
 """Calls about the cluster: who owns what, and who is to hand over."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import grpc
 
@@ -23,7 +23,7 @@ class ClusterCalls:
         response = await self._caller.unary(lambda endpoint: endpoint.cluster.GetCluster, pb.GetClusterRequest())
         return from_cluster(response.cluster)
 
-    async def watch_cluster(self) -> AsyncIterator[Cluster]:
+    async def watch_cluster(self) -> AsyncGenerator[Cluster]:
         """The cluster now, and again whenever it changes; after a break another replica is asked."""
         pauses = Pauses(self._caller.patience)
         while True:
@@ -44,6 +44,6 @@ class ClusterCalls:
             await pauses.pause(error)
 
     async def drain(self, replica: str = "", *, undo: bool = False) -> None:
-        """Have a replica hand over all that it owns, or take its share again; an empty name is the one that is asked."""
+        """Have a replica hand over all that it owns, or take its share again; no name is the one that is asked."""
         request = pb.DrainReplicaRequest(replica=replica, undo=undo)
         await self._caller.unary(lambda endpoint: endpoint.cluster.DrainReplica, request)

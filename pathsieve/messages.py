@@ -1,5 +1,6 @@
 """What is delivered: a document, and who wants it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import Protocol
 from pathsieve.documents import Document, from_document
 from pathsieve.v1 import delivery_service_pb2, document_pb2
 
-__all__ = ["DeadLetter", "Message", "Origin", "Pulled"]
+__all__ = ["DeadLetter", "Message", "Notification", "Origin", "Page", "Pulled", "Range"]
 
 
 class Origin(Protocol):
@@ -96,6 +97,66 @@ class Message:
         """It takes longer: its deadline is so many seconds from now."""
         if self._message.message_id:
             self.origin.extend(self._message.message_id, seconds)
+
+
+class Notification:
+    """One document that was read from the log, and the subscriptions that want it. There is nothing to acknowledge."""
+
+    def __init__(self, message: delivery_service_pb2.Notification, names: Sequence[str]) -> None:
+        self._message = message
+        self._names = names
+
+    def __repr__(self) -> str:
+        return f"<Notification {self._message.document.id} at {self.position}>"
+
+    @cached_property
+    def document(self) -> Document:
+        return from_document(self._message.document)
+
+    @property
+    def xml(self) -> bytes:
+        """The XML of the document, without looking at the rest of it."""
+        return self._message.document.xml
+
+    @property
+    def position(self) -> int:
+        """Its place in the log, the same for all subscriptions."""
+        return self._message.position
+
+    @cached_property
+    def matches(self) -> list[tuple[str, int]]:
+        """Each subscription that wants it, of those that are read, and its sequence number there."""
+        names = (self._names[slot] for slot in self._message.slots)
+        return list(zip(names, self._message.sequences, strict=True))
+
+    @property
+    def subscription(self) -> str:
+        """The first subscription that wants it: the only one, where one is read."""
+        return self._names[self._message.slots[0]]
+
+    @property
+    def sequence(self) -> int:
+        """Its number in the first subscription."""
+        return self._message.sequences[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some notifications, up to where they go, and the newest that retention has dropped of them; 0 if none is."""
+
+    notifications: Sequence[Notification]
+    through: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What there is to read: after `dropped`, up to `head`. Of one subscription in sequences, of all in positions."""
+
+    subscription: str
+    dropped: int
+    head: int
+    through: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,23 @@ from uuid import uuid4
 
 import grpc
 
-from pathsieve.calls import Caller
+from pathsieve.calls import Caller, Pauses
 from pathsieve.documents import Document, to_document
 from pathsieve.errors import DocumentRefused
 from pathsieve.pipeline import Pipeline
 from pathsieve.results import Committed, Published, Staged
-from pathsieve.statuses import error_of_call, error_of_problem
+from pathsieve.statuses import error_of_call, error_of_problem, is_passing
 from pathsieve.v1 import document_pb2
 from pathsieve.v1 import publish_service_pb2 as pb
 from pathsieve.values import AttributeValue
 
-__all__ = ["AnyDocument", "PublishCalls"]
+__all__ = ["AnyDocument", "PublishCalls", "StagedPart"]
 
 AnyDocument = Document | bytes | str
 """A document, or just its XML."""
+
+StagedPart = tuple[int, int] | tuple[int, int, int]
+"""Partition, attempt, and how many documents it must have."""
 
 BATCH_DOCUMENTS, BATCH_BYTES = 64, 1 << 20
 
@@ -51,11 +54,17 @@ class PublishCalls:
         elif id or source or attributes or headers:
             raise TypeError("a Document has its own id, source, attributes and headers; give them there")
         request = pb.PublishRequest(documents=[self.message_of(document)])
-        response = await self._caller.unary(lambda endpoint: endpoint.publish.Publish, request)
-        (result,) = response.results
-        if result.HasField("problem"):
-            raise error_of_problem(result.problem, DocumentRefused)
-        return Published(result.document_id, result.matches, result.duplicate)
+        pauses = Pauses(self._caller.patience)
+        while True:
+            response = await self._caller.unary(lambda endpoint: endpoint.publish.Publish, request)
+            (result,) = response.results
+            if not result.HasField("problem"):
+                return Published(result.document_id, result.matches, result.duplicate)
+            error = error_of_problem(result.problem, DocumentRefused)
+            if not is_passing(error):
+                raise error
+            self._caller.endpoints.move_on()
+            await pauses.pause(error)
 
     async def publish_many(
         self, documents: Iterable[AnyDocument] | AsyncIterable[AnyDocument]
@@ -94,15 +103,28 @@ class PublishCalls:
         return to_document(given, "" if given.id else f"{self._prefix}-{next(self._counter)}")
 
     async def stage(
-        self, query: str, batch: int, documents: Iterable[AnyDocument], *, partition: int = 0, attempt: int = 0
+        self,
+        query: str,
+        batch: int,
+        documents: Iterable[AnyDocument],
+        *,
+        partition: int = 0,
+        attempt: int = 0,
+        timeout: float | None = None,
     ) -> Staged:
-        """Hand in a part of a batch: what one attempt at one partition has to publish. `commit` publishes it."""
+        """Hand in a part of a batch: what one attempt at one partition has to publish. `commit` publishes it.
+
+        It is not repeated by itself, because what is left of the first try might come in between: repeat it with
+        another attempt, which goes to the next server. By default it may take as long as it takes.
+        """
         endpoint = self._caller.endpoints.current
         head = pb.StageDocumentsRequest(query=query, batch=batch, part=pb.Part(partition=partition, attempt=attempt))
         try:
-            call = endpoint.publish.StageDocuments(self._parts(head, documents), metadata=endpoint.metadata)
+            parts = self._parts(head, documents)
+            call = endpoint.publish.StageDocuments(parts, timeout=timeout, metadata=endpoint.metadata)
             response = await call
         except grpc.aio.AioRpcError as failed:
+            self._caller.endpoints.move_on()
             raise error_of_call(failed, endpoint.address) from None
         refused = {result.index: error_of_problem(result.problem, DocumentRefused) for result in response.refused}
         return Staged(response.staged, refused)
@@ -114,10 +136,13 @@ class PublishCalls:
         for batch in _batches(map(self.message_of, documents)):
             yield pb.StageDocumentsRequest(documents=batch)
 
-    async def commit(self, query: str, batch: int, parts: Iterable[tuple[int, int]]) -> Committed:
-        """Publish the staged parts of a batch, given as (partition, attempt), once: again, it has no effect."""
-        chosen = [pb.Part(partition=partition, attempt=attempt) for partition, attempt in parts]
-        request = pb.CommitBatchRequest(query=query, batch=batch, parts=chosen)
+    async def commit(self, query: str, batch: int, parts: Iterable[StagedPart]) -> Committed:
+        """Publish the staged parts of a batch, given as (partition, attempt), once: again, it has no effect.
+
+        With (partition, attempt, documents) nothing is published, and `InvalidRequest` says so, unless so many
+        documents are staged there.
+        """
+        request = pb.CommitBatchRequest(query=query, batch=batch, parts=map(_part, parts))
         response = await self._caller.unary(lambda endpoint: endpoint.publish.CommitBatch, request)
         return Committed(response.documents, response.matches, response.repeated_commit)
 
@@ -136,6 +161,11 @@ async def _each(documents: Iterable[AnyDocument] | AsyncIterable[AnyDocument]) -
             yield document
             if place % BATCH_DOCUMENTS == 0:
                 await asyncio.sleep(0)  # the stream gets its turn
+
+
+def _part(part: StagedPart) -> pb.Part:
+    partition, attempt, *documents = part
+    return pb.Part(partition=partition, attempt=attempt, documents=documents[0] if documents else None)
 
 
 def _batches(messages: Iterable[document_pb2.Document]) -> Iterable[Sequence[document_pb2.Document]]:

@@ -16,8 +16,6 @@ from server.catalog import Catalog
 from server.checks import SubscriptionLimits
 from server.deliveries import Counters, Deliveries, DeliverySettings
 from server.ephemeral_filters import EphemeralFilters
-from server.extractors import Extractors
-from server.filters import TenantFilters
 from server.housekeeping import Housekeeping, RetentionSettings
 from server.log.cursors import Cursors
 from server.log.match_log import MatchLog, Record
@@ -25,6 +23,7 @@ from server.matching import EngineMatching
 from server.publishing import Publishing, PublishingSettings, appending_to
 from server.staging import Staging
 from server.store import Commit, open_store
+from sievefilters import Extractors, StandingFilters
 from xpathfilter import DocumentLimits
 
 __all__ = ["BrokerSettings", "Observers", "open_broker"]
@@ -81,7 +80,7 @@ async def open_broker(
         deliveries.dispatch(records)
 
     log.on_append = appended
-    staging = Staging(store, publishing, TenantFilters(settings.extractors, settings.document_limits))
+    staging = Staging(store, publishing, StandingFilters(settings.extractors, settings.document_limits))
     ephemeral = EphemeralFilters(catalog, deliveries)
     housekeeping = Housekeeping(store, log, settings.retention, clock)
     return Broker(store, catalog, log, cursors, deliveries, publishing, staging, ephemeral, housekeeping)

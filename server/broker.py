@@ -4,6 +4,7 @@
     publish ─────────────────────────────▶ publishing ──▶ match log ──▶ deliveries
     stage, commit, abort ─▶ staging ──────────┘
     attach, pull, acknowledge, seek ─────▶ deliveries
+    read, ranges ────────────────────────▶ reading ──▶ match log
 
 Every call names its tenant, and sees nothing of any other. One of several replicas delivers only some subscriptions;
 for the others its `placement` tells which replica does.
@@ -36,6 +37,7 @@ from server.housekeeping import Housekeeping
 from server.log.cursors import Cursors
 from server.log.match_log import MatchLog
 from server.publishing import Outcome, Published, Publishing
+from server.reading import ALL, Mark, NotificationPage, Range, Reading
 from server.staging import Batch, Committed, Part, Staging
 from server.store import Store
 from server.store.subscriptions import Page
@@ -109,6 +111,7 @@ class Broker:
         self.ephemeral = ephemeral
         self.housekeeping = housekeeping
         self.placement = placement
+        self.reading = Reading(store, catalog, log)
         self._tidying: asyncio.Task[None] | None = None
 
     async def load(self, progress: Progress = lambda n_loaded, n_all: None) -> None:
@@ -182,9 +185,11 @@ class Broker:
         """Keep documents of a part of a batch; those that are refused, and why."""
         return await self.staging.stage(Batch(tenant, query, batch), part, documents, first_place)
 
-    async def commit(self, tenant: str, query: str, batch: int, parts: Sequence[Part]) -> Committed:
+    async def commit(
+        self, tenant: str, query: str, batch: int, parts: Sequence[Part], sizes: Sequence[int | None] = ()
+    ) -> Committed:
         """Publish the winning parts of a batch, once."""
-        return await self.staging.commit(Batch(tenant, query, batch), parts)
+        return await self.staging.commit(Batch(tenant, query, batch), parts, sizes)
 
     async def abort(self, tenant: str, query: str, batch: int) -> None:
         await self.staging.abort(Batch(tenant, query, batch))
@@ -268,6 +273,37 @@ class Broker:
 
     async def acknowledge(self, tenant: str, subscription_id: str, sequences: Sequence[int]) -> None:
         await self.deliveries.acknowledge(await self._here(tenant, subscription_id), sequences)
+
+    async def acknowledge_through(
+        self, tenant: str, marks: Sequence[Mark], here_only: bool = False
+    ) -> Mapping[str, Sequence[str]]:
+        """All up to some points is done; the names that other replicas deliver, by their addresses, are not."""
+        is_all, placement = [mark.subscription_id for mark in marks] == [ALL], self.placement
+        if placement is not None and is_all and not here_only:
+            return {address: [f"subscriptions/{ALL}"] for address in placement.addresses()}
+        numbers, sequences = await self.reading.meant(tenant, marks)
+        here = np.array([placement is None or placement.serves(number) for number in numbers.tolist()], np.bool_)
+        names: dict[str, list[str]] = {}
+        if placement is not None and not is_all:
+            for place in np.flatnonzero(~here).tolist():
+                address = placement.address_of(int(numbers[place]))
+                names.setdefault(address, []).append(f"subscriptions/{marks[place].subscription_id}")
+        await self.deliveries.acknowledge_through(numbers[here], sequences[here])
+        return names
+
+    async def ranges(self, tenant: str, subscription_ids: Sequence[str]) -> Sequence[Range]:
+        """What there is to read of some subscriptions, in their order."""
+        return await self.reading.ranges(tenant, subscription_ids)
+
+    async def tenant_range(self, tenant: str, after: int, max_documents: int) -> Range:
+        """What there is to read of all of a tenant."""
+        return await self.reading.tenant_range(tenant, after, max_documents)
+
+    async def read(
+        self, tenant: str, subscription_id: str, after: int, through: int, max_messages: int = 0, max_bytes: int = 0
+    ) -> NotificationPage:
+        """A page of what is in the log, taken from nobody."""
+        return await self.reading.read(tenant, subscription_id, after, through, max_messages, max_bytes)
 
     async def modify_ack_deadline(
         self, tenant: str, subscription_id: str, sequences: Sequence[int], seconds: float

@@ -6,11 +6,11 @@ from pathlib import Path
 from server.assembly import BrokerSettings
 from server.checks import SubscriptionLimits
 from server.deliveries import DeliverySettings
-from server.errors import CannotStart, InvalidRequest
-from server.extractors import Extractors
+from server.errors import CannotStart
 from server.housekeeping import RetentionSettings
 from server.publishing import PublishingSettings
 from server.settings import Settings
+from sievefilters import ExtractorError, Extractors
 from xpathfilter import DocumentLimits
 
 __all__ = ["broker_settings"]
@@ -80,5 +80,5 @@ def _delivery(settings: Settings) -> DeliverySettings:
 def _extractors(settings: Settings, limits: DocumentLimits) -> Extractors:
     try:
         return Extractors(settings.extractors, settings.namespaces, limits)
-    except InvalidRequest as error:
+    except ExtractorError as error:
         raise CannotStart(f"{settings.origin_of(error.field)}: {error}") from error

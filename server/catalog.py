@@ -20,12 +20,11 @@ from typing import Any, Protocol
 from server.checks import SubscriptionLimits, check_subscription
 from server.deliveries import DeliverySettings
 from server.errors import AlreadyExists, EtagMismatch, LimitExceeded, NotFound, ServerError, StoreUnavailable
-from server.extractors import Extractors
 from server.filter_places import FilterPlaces
-from server.filters import Handle, Refused, TenantFilters
 from server.store import Store
 from server.store.subscriptions import Columns, Page
 from server.subscriptions import N_TOKENS, PREFIX, Filter, Subscription, Webhook, token_of
+from sievefilters import Extractors, Handle, Refused, StandingFilters
 from xpathfilter import DocumentLimits
 
 __all__ = ["Catalog", "Changes", "Created", "Listener", "Progress", "changed", "revision_of"]
@@ -60,7 +59,7 @@ class Catalog:
         document_limits: DocumentLimits | None = None,
     ) -> None:
         self.limits = limits or SubscriptionLimits()
-        self.tenants: dict[str, TenantFilters] = {}
+        self.tenants: dict[str, StandingFilters] = {}
         self.places = FilterPlaces()
         self._store = store
         self._table = store.subscriptions
@@ -72,11 +71,11 @@ class Catalog:
         self._counts: Counter[str] = Counter()
         self._locks = [asyncio.Lock() for _ in range(N_TOKENS)]
 
-    def filters_of(self, tenant: str) -> TenantFilters:
+    def filters_of(self, tenant: str) -> StandingFilters:
         """The engines of a tenant; a tenant that is new gets its own."""
         filters = self.tenants.get(tenant)
         if filters is None:
-            filters = self.tenants[tenant] = TenantFilters(self._extractors, self._document_limits)
+            filters = self.tenants[tenant] = StandingFilters(self._extractors, self._document_limits)
         return filters
 
     async def create(self, subscription: Subscription) -> Subscription:
@@ -117,7 +116,7 @@ class Catalog:
         return subscription
 
     async def _store_and_reveal(
-        self, filters: TenantFilters, subscriptions: Sequence[Subscription], handles: Sequence[Handle]
+        self, filters: StandingFilters, subscriptions: Sequence[Subscription], handles: Sequence[Handle]
     ) -> Sequence[Subscription | AlreadyExists]:
         """Make prepared subscriptions durable and reveal them; discard what could not be kept."""
         if not subscriptions:
@@ -191,7 +190,7 @@ class Catalog:
             self._listener.subscription_updated(stored)
             return stored
 
-    def _swap(self, filters: TenantFilters, handle: Handle, number: int) -> None:
+    def _swap(self, filters: StandingFilters, handle: Handle, number: int) -> None:
         """Reveal the new filter before the old one goes: no document falls between the two."""
         old = self.places.get(number)
         filters.reveal(handle, number)

@@ -1,14 +1,11 @@
 """A document as the server carries it: XML, attributes, or both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from boolmatch import Interval, Point
+from sievefilters.given import AttributeValue, SingleValue
 
-__all__ = ["AttributeValue", "Document"]
-
-SingleValue = str | int | float | bool | Point | Interval
-AttributeValue = SingleValue | Sequence[SingleValue]
+__all__ = ["AttributeValue", "Document", "SingleValue"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from server.catalog import Catalog
 from server.checks import check_filter
 from server.deliveries import EPHEMERAL, Credit, Deliveries, EphemeralAttachment
 from server.errors import InvalidRequest, LimitExceeded
-from server.filters import Handle, TenantFilters
 from server.subscriptions import Filter
+from sievefilters import Handle, StandingFilters
 
 __all__ = ["EphemeralFilters"]
 
@@ -27,7 +27,7 @@ class EphemeralFilters:
         self._deliveries = deliveries
         self._most = max_filters_per_stream
         self._next = EPHEMERAL
-        self._handles: dict[EphemeralAttachment, tuple[TenantFilters, list[Handle]]] = {}
+        self._handles: dict[EphemeralAttachment, tuple[StandingFilters, list[Handle]]] = {}
 
     async def attach(
         self, tenant: str, filters: Sequence[Filter], credit: Credit, heartbeat: float

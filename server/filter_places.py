@@ -3,8 +3,8 @@
 number ──▶ +id in the XPath engine, -id in the Boolean engine, 0 nowhere
 """
 
-from server.filters import Handle
-from server.number_array import NumberArray
+from sievefilters import Handle
+from sievefilters.number_array import NumberArray
 
 __all__ = ["FilterPlaces"]
 

@@ -1,6 +1,6 @@
 """Which subscriptions want some documents? Answered here, by the engines of this process.
 
-    documents of one tenant ──▶ a thread ──▶ TenantFilters ──▶ numbers of each, ascending
+    documents of one tenant ──▶ a thread ──▶ StandingFilters ──▶ numbers of each, ascending
 
 `server.cluster.matching` gives the same answer for several replicas that share the subscriptions.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from server.documents import Document
-from server.filters import Matched, TenantFilters
+from sievefilters import Matched, StandingFilters
 
 __all__ = ["EngineMatching", "Match", "Matching"]
 
@@ -49,7 +49,7 @@ class EngineMatching:
 
     def __init__(
         self,
-        filters_of: Callable[[str], TenantFilters],
+        filters_of: Callable[[str], StandingFilters],
         threads: int = 2,
         on_match: Callable[[float, int], None] = lambda seconds, n_documents: None,
     ) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
@@ -63,6 +63,8 @@ class Observation:
     delivered: int = 0
     redelivered: int = 0
     dead_lettered: int = 0
+    deadlines_missed: int = 0
+    expired: int = 0
     pushes: Mapping[str, int] = field(default_factory=dict)
     subscriptions: Mapping[str, int] = field(default_factory=dict)
     index_bytes: int = 0
@@ -85,6 +87,7 @@ class Metrics:
         self._version = version
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Collector(self._collect))
+        ProcessCollector(registry=self._registry)  # memory, processor time, files: empty where there is no /proc
 
     def text(self) -> bytes:
         """The answer to /metrics."""
@@ -98,6 +101,8 @@ class Metrics:
         yield _counter("delivered", "Messages sent to consumers.", seen.delivered)
         yield _counter("redelivered", "Messages sent to consumers again.", seen.redelivered)
         yield _counter("dead_lettered", "Messages given up.", seen.dead_lettered)
+        yield _counter("ack_deadlines_missed", "Messages not acknowledged in time.", seen.deadlines_missed)
+        yield _counter("expired", "Notifications past retention before anybody had them.", seen.expired)
         yield _counter("pushes", "Webhooks called and mails sent.", seen.pushes, "outcome")
         yield _gauge("subscriptions", "Subscriptions that are loaded.", seen.subscriptions, "kind")
         yield _gauge("index_bytes", "Memory of the engines' indexes.", seen.index_bytes)

@@ -82,12 +82,18 @@ class Observer:
             return Observation(cluster=self.cluster())
         counts, published = self._counts, self.broker.publishing.counts
         return Observation(
-            documents={"accepted": published.accepted, "refused": published.refused},
+            documents={
+                "accepted": published.accepted,
+                "refused": published.refused,
+                "unavailable": published.unavailable,
+            },
             matches=published.matches,
             duplicates=published.duplicates,
             delivered=counts.delivered,
             redelivered=counts.redelivered,
             dead_lettered=counts.dead_lettered,
+            deadlines_missed=counts.expired,
+            expired=self.broker.cursors.n_expired,
             pushes={"done": counts.pushed, "failed": counts.push_failed},
             subscriptions=self._subscriptions(),
             index_bytes=sum(engine["bytes"] for engines in self.engines().values() for engine in engines.values()),

@@ -23,13 +23,13 @@ import numpy as np
 
 from server.deliveries import EPHEMERAL
 from server.documents import Document
-from server.errors import Draining, ServerError, StoreUnavailable
-from server.filters import Matched
+from server.errors import Draining, NoOwner, ServerError, StoreUnavailable
 from server.log.match_log import Entry, MatchLog, Record
 from server.matching import Match, Matching
 from server.repetitions import Repetitions, key_of
 from server.store.jobs import Operation
 from server.store.published import PublishedIds
+from sievefilters import Matched
 
 __all__ = ["Append", "Outcome", "Published", "Publishing", "PublishingCounts", "PublishingSettings", "appending_to"]
 
@@ -75,10 +75,11 @@ def appending_to(log: MatchLog) -> Append:
 
 @dataclass
 class PublishingCounts:
-    """Since the server started."""
+    """Since the server started. `unavailable` may be sent again; `refused` are the documents' own fault."""
 
     accepted: int = 0
     refused: int = 0
+    unavailable: int = 0
     duplicates: int = 0
     matches: int = 0
 
@@ -171,9 +172,11 @@ class Publishing:
         """What becomes of each document, in order: accepted and durable, or why not.
 
         `also` is told how many documents there are and how many matches, and what it returns is done in the same
-        transaction: if that fails, the documents fail.
+        transaction. Then it is all or nothing: if that fails, or one of the documents, all of them fail.
         """
         await self._wait_for_room(sum(len(document.xml) for document in documents))
+        if also is not None:
+            await self._not_in_flight(tenant, documents)
         request = self._admit(tenant, documents)
         request.also = also
         self._requests.append(request)
@@ -212,6 +215,12 @@ class Publishing:
             return first
         self.counts.duplicates += 1
         return Published(document.id, duplicate=True)
+
+    async def _not_in_flight(self, tenant: str, documents: Sequence[Document]) -> None:
+        """Wait for others who publish the same documents just now: whether they fail must be known before."""
+        keys = [key_of(tenant, document.source, document.id) for document in documents if document.id]
+        while firsts := [first for key in keys if (first := self.repetitions.in_flight(key)) is not None]:
+            await asyncio.wait(firsts)
 
     async def _wait_for_room(self, n_bytes: int) -> None:
         """Wait until what waits is little enough; a request larger than all the room waits for all of it."""
@@ -252,7 +261,7 @@ class Publishing:
 
     async def _finish(self, batches: Sequence[Batch]) -> None:
         """Make batches durable in one commit, then tell everybody."""
-        arrivals = [arrival for requests, match in batches for arrival in _arrivals(requests, match)]
+        arrivals = _all_or_nothing([arrival for requests, match in batches for arrival in _arrivals(requests, match)])
         failure, repeated = await self._append(arrivals, _operations(batches))
         for place, (request, position, found) in enumerate(arrivals):
             self._settle(request, position, found, failure, place in repeated)
@@ -337,6 +346,8 @@ class Publishing:
         if isinstance(outcome, Published):
             self.counts.accepted += 1
             self.counts.matches += outcome.matches
+        elif isinstance(outcome, StoreUnavailable | NoOwner):
+            self.counts.unavailable += 1
         else:
             self.counts.refused += 1
 
@@ -349,6 +360,14 @@ def _arrivals(requests: Sequence[_Request], match: Match) -> list[_Arrival]:
     """Each document of a batch with what it matched."""
     found = zip(_places(requests), match.found, strict=True)
     return [(request, position, numbers) for (request, position), numbers in found]
+
+
+def _all_or_nothing(arrivals: list[_Arrival]) -> list[_Arrival]:
+    """What fails of a request that has more to do in the transaction fails all of it."""
+    failed = {request: found for request, _, found in arrivals if request.also and isinstance(found, BaseException)}
+    for request in failed:
+        request.also = None
+    return [(request, position, failed.get(request, found)) for request, position, found in arrivals]
 
 
 def _accepted(requests: Sequence[_Request]) -> list[int]:

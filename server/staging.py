@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from server.documents import Document
 from server.errors import InvalidRequest, StoreUnavailable
-from server.filters import TenantFilters
 from server.publishing import Publishing
 from server.store import Store
 from server.store.jobs import Operation
-from server.store.staging import Batch, Part
+from server.store.staging import AlreadyCommitted, Batch, Part
+from sievefilters import StandingFilters
 
 __all__ = ["Batch", "Committed", "Part", "Staging"]
 
@@ -37,7 +37,7 @@ class Committed:
 class Staging:
     """Batches on their way in. `checker` has no subscriptions: it only tells which documents are good."""
 
-    def __init__(self, store: Store, publishing: Publishing, checker: TenantFilters) -> None:
+    def __init__(self, store: Store, publishing: Publishing, checker: StandingFilters) -> None:
         self._store = store
         self._table = store.staging
         self._publishing = publishing
@@ -60,9 +60,16 @@ class Staging:
         await self._table.stage(batch, part, good, first_place)
         return refused
 
-    async def commit(self, batch: Batch, parts: Sequence[Part]) -> Committed:
-        """Publish the winning parts of a batch, once; others are dropped."""
+    async def commit(self, batch: Batch, parts: Sequence[Part], sizes: Sequence[int | None] = ()) -> Committed:
+        """Publish the winning parts of a batch, once; others are dropped.
+
+        `sizes` says how many documents parts must have, so that none is missing unnoticed. Who gives up waiting does
+        not stop it: whoever asks again waits for the first one.
+        """
         _check(batch)
+        return await asyncio.shield(self._commit_alone(batch, parts, sizes))
+
+    async def _commit_alone(self, batch: Batch, parts: Sequence[Part], sizes: Sequence[int | None]) -> Committed:
         async with self._locks[hash(batch) % N_LOCKS]:
             if batch in self._uncertain:
                 await self._store.settled()
@@ -70,8 +77,8 @@ class Staging:
             before = await self._table.result(batch)
             if before is not None:
                 return Committed(before["documents"], before["matches"], repeated=True)
-            documents = await self._table.staged(batch, parts)
-            return await asyncio.shield(self._publish(batch, documents))
+            documents = await self._table.staged(batch, parts, sizes)
+            return await self._publish(batch, documents)
 
     async def _publish(self, batch: Batch, documents: Sequence[Document]) -> Committed:
         committed = Committed(0, 0)
@@ -83,8 +90,10 @@ class Staging:
 
         outcomes = await self._publishing.publish(batch.tenant, documents, also=mark)
         for outcome in outcomes:
-            if isinstance(outcome, StoreUnavailable):
-                if outcome.outcome_unknown:
+            if isinstance(outcome, AlreadyCommitted):  # by another replica, a moment ago
+                return Committed(outcome.result["documents"], outcome.result["matches"], repeated=True)
+            if isinstance(outcome, BaseException):
+                if isinstance(outcome, StoreUnavailable) and outcome.outcome_unknown:
                     self._uncertain.add(batch)
                 raise outcome
         return committed

@@ -9,19 +9,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sievefilters.given import Filter
+
 __all__ = ["N_TOKENS", "DeliveryPolicy", "Email", "Filter", "Push", "Schedule", "Subscription", "Webhook", "token_of"]
 
 N_TOKENS = 256
 PREFIX = "subscriptions/"
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """An expression: `kind` is "xpath" or "boolean". `namespaces` binds the prefixes of its XPath expressions."""
-
-    kind: str
-    expression: str
-    namespaces: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

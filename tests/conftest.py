@@ -15,11 +15,13 @@ from pathlib import Path
 import delivery_scene
 import pytest
 from hypothesis import settings
+from pyspark.sql import SparkSession
 
 from server.local_postgres import LocalPostgres
 from server.local_zookeeper import LocalZooKeeper
 from server.store import Store, open_store
 from tests.postgres import new_database, running_postgres
+from tests.spark import running_spark
 from tests.zookeeper import running_zookeeper
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -62,6 +64,13 @@ def zookeeper() -> Iterator[LocalZooKeeper]:
     """A ZooKeeper that all tests share; each takes a root of its own from `new_root`."""
     with running_zookeeper() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A Spark session that all tests share; mark those that use it with `spark`."""
+    with running_spark() as session:
+        yield session
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

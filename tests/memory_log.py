@@ -119,6 +119,10 @@ class MemoryCursors:
             self.done[number].add(sequence)
             self._attempts.pop((number, sequence), None)
 
+    def acknowledge_through(self, numbers: np.ndarray, sequences: np.ndarray) -> None:
+        for number, sequence in zip(numbers.tolist(), sequences.tolist(), strict=True):
+            self.done[number].update(range(1, min(sequence, int(self._log.heads[number])) + 1))
+
     def is_done(self, number: int, sequence: int) -> bool:
         return sequence in self.done[number]
 

@@ -2,6 +2,7 @@
 
     server = ScriptedServer();  address = await server.start()
     server.unavailable = 2                  the next two calls are answered UNAVAILABLE
+    server.storeless = 2                    the next two documents are answered UNAVAILABLE, each by itself
     server.publish_breaks = [5]             the next stream takes five documents, answers none of them, and breaks
     server.attach_breaks = [3]              the next stream breaks after three messages
     server.goodbyes = [REASON]              the next stream ends with a goodbye, after what it had to say
@@ -30,6 +31,7 @@ from pathsieve.v1.problem_pb2 import Problem
 from pathsieve.v1.subscription_pb2 import Progress, Subscription
 
 Code = grpc.StatusCode
+ALL = "subscriptions/-"
 
 
 @dataclass
@@ -50,6 +52,7 @@ class ScriptedServer(
 ):
     token: str = ""
     unavailable: int = 0
+    storeless: int = 0
     publish_breaks: list[int] = field(default_factory=list)
     attach_breaks: list[int] = field(default_factory=list)
     goodbyes: list[Any] = field(default_factory=list)
@@ -60,6 +63,8 @@ class ScriptedServer(
     accepted: list[Document] = field(default_factory=list)
     seen: set[tuple[str, str]] = field(default_factory=set)
     notifications: list[Notification] = field(default_factory=list)
+    dropped: int = 0
+    page_size: int = 3
     staged: dict[tuple[str, int, int, int], list[Document]] = field(default_factory=dict)
     committed: dict[tuple[str, int], publishing.CommitBatchResponse] = field(default_factory=dict)
     starts: list[delivery.Start] = field(default_factory=list)
@@ -219,6 +224,11 @@ class ScriptedServer(
             facts = {"reason": "DOCUMENT_ERROR", "line": "1", "column": "6"}
             problem = Problem(code=Code.INVALID_ARGUMENT.value[0], message="no XML at line 1, column 6", details=facts)
             return publishing.PublishResult(index=index, problem=problem)
+        if self.storeless:
+            self.storeless -= 1
+            facts = {"reason": "STORE_UNAVAILABLE", "retry_after": "0.01"}
+            problem = Problem(code=Code.UNAVAILABLE.value[0], message="the store is away", details=facts)
+            return publishing.PublishResult(index=index, problem=problem)
         if (document.source, document.id) in self.seen:
             return publishing.PublishResult(index=index, document_id=document.id, duplicate=True)
         kept = Document()
@@ -322,6 +332,52 @@ class ScriptedServer(
         for note in self.notifications:
             note.is_acked |= note.sequences.get(request.subscription) in request.sequences
         return delivery.AcknowledgeResponse()
+
+    def _places(self, name: str) -> list[tuple[int, Notification]]:
+        """All of a subscription by sequence, or of all by position; retention has dropped those up to `dropped`."""
+        if name == "subscriptions/-":
+            return list(enumerate(self.notifications, 1))
+        return [(note.sequences[name], note) for note in self.notifications if name in note.sequences]
+
+    async def GetRanges(self, request: Any, context: Any) -> Any:  # noqa: N802
+        await self.check(context)
+        for name in request.subscriptions:
+            if not name.endswith("/-"):
+                await self.find(name, context)
+        ranges = [
+            delivery.Range(subscription=name, dropped=self.dropped, head=len(self._places(name)))
+            for name in request.subscriptions
+        ]
+        for found in ranges:
+            found.through = min(found.head, request.after + (request.max_documents or found.head))
+        return delivery.GetRangesResponse(ranges=ranges)
+
+    async def ReadNotifications(self, request: Any, context: Any) -> Any:  # noqa: N802
+        await self.check(context)
+        self.said.append(request)
+        response = delivery.ReadNotificationsResponse(subscriptions=sorted(self.subscriptions))
+        slots = {name: slot for slot, name in enumerate(response.subscriptions)}
+        response.through = min(request.after + self.page_size, request.through)
+        response.dropped = min(self.dropped, response.through) if self.dropped > request.after else 0
+        for place, note in self._places(request.subscription):
+            if max(request.after, self.dropped) < place <= response.through:
+                wanted = {name: one for name, one in note.sequences.items() if request.subscription in (name, ALL)}
+                position = self.notifications.index(note) + 1
+                response.notifications.add(
+                    document=note.document,
+                    position=position,
+                    slots=[slots[name] for name in wanted],
+                    sequences=wanted.values(),
+                )
+        return response
+
+    async def AcknowledgeThrough(self, request: Any, context: Any) -> Any:  # noqa: N802
+        await self.check(context)
+        self.said.append(request)
+        for mark in request.marks:
+            for place, note in self._places(mark.subscription):
+                note.is_acked |= mark.after < place <= mark.through
+        return delivery.AcknowledgeThroughResponse()
 
     async def ModifyAckDeadline(self, request: Any, context: Any) -> Any:  # noqa: N802
         await self.check(context)

@@ -18,6 +18,7 @@ from benchmarks.schema import DISPATCH, read_schema
 from benchmarks.workload import documents, expressions
 from boolmatch import BooleanIndex
 from pathsieve import Message
+from tests.integration.clusters import skip_without_parts
 from xpathfilter import XPathIndex
 
 pytestmark = pytest.mark.timeout(600)  # whoever runs first compiles the kernels
@@ -25,6 +26,8 @@ pytestmark = pytest.mark.timeout(600)  # whoever runs first compiles the kernels
 
 @pytest.fixture(scope="module", params=ENGINES)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    if request.param == "cluster":
+        skip_without_parts()
     path = tmp_path_factory.mktemp("bench") / "new" / "bench.json"
     assert main(["--quick", "--engine", request.param, "--json", str(path)]) == 0
     return json.loads(path.read_text()) | {"scenarios": set(ENGINES[request.param])}

@@ -261,3 +261,56 @@ def test_a_subscription_is_named_in_any_way(client: Any) -> None:
     made = client.subscribe(id="subscriptions/x", xpath="//a")
     assert isinstance(made, Subscription)
     assert client.get(made) == client.get("x") == client.get("subscriptions/x")
+
+
+def noted(client: Any, n_documents: int) -> None:
+    client.subscribe(id="a", xpath="//a")
+    client.subscribe(id="b", xpath="//b")
+    for n in range(n_documents):
+        client.publish("<a><b/></a>" if n % 2 else "<a/>", id=f"d{n}")
+
+
+def test_what_is_in_the_log_is_read_page_by_page_and_nothing_is_taken(client: Any, server: ScriptedServer) -> None:
+    noted(client, 8)
+    assert [(one.sequence, one.document.id) for one in client.read("a", after=1)] == [
+        (n, f"d{n - 1}") for n in range(2, 9)
+    ]
+    assert [(one.after, one.through) for one in server.said] == [(1, 8), (4, 8), (7, 8)]
+    assert [one.sequence for one in client.read("b", after=1, through=3)] == [2, 3]
+    found = {one.position: one.matches for one in client.read("-", through=2)}
+    assert found == {1: [("subscriptions/a", 1)], 2: [("subscriptions/a", 2), ("subscriptions/b", 1)]}
+    assert not any(note.is_acked for note in server.notifications)
+
+
+def test_a_page_says_what_is_gone(client: Any, server: ScriptedServer) -> None:
+    noted(client, 5)
+    server.dropped = 2
+    assert [(found.dropped, found.head) for found in client.ranges(["a", "b"])] == [(2, 5), (2, 2)]
+    page = client.read_page("a", 1, 5)
+    assert ([one.sequence for one in page.notifications], page.through, page.dropped) == ([3, 4], 4, 2)
+    assert client.read_page("a", 2, 3).dropped == 0
+    assert client.tenant_range(after=1, max_documents=3).through == 4
+
+
+def test_a_read_goes_on_after_a_fault(client: Any, server: ScriptedServer) -> None:
+    noted(client, 8)
+    found = []
+    for one in client.read("a"):
+        found.append(one.sequence)
+        server.unavailable = 1 if len(found) == 2 else 0
+    assert found == list(range(1, 9))
+
+
+def test_who_is_not_there_cannot_be_read(client: Any) -> None:
+    with pytest.raises(NotFound) as caught:
+        list(client.read("nobody"))
+    assert caught.value.name == "subscriptions/nobody"
+
+
+def test_all_up_to_a_point_is_acknowledged_in_one_call(client: Any, server: ScriptedServer) -> None:
+    noted(client, 5)
+    client.acknowledge_through({"a": 3})
+    client.acknowledge_through({"-": 5}, after=4)
+    assert [note.is_acked for note in server.notifications] == [True, True, True, False, True]
+    client.acknowledge_through({f"s{n}": 1 for n in range(1500)})
+    assert [len(request.marks) for request in server.said] == [1, 1, 1000, 500]

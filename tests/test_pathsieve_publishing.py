@@ -112,6 +112,21 @@ def test_a_server_that_has_no_time_is_asked_again(client: Any, server: ScriptedS
     assert len(list(client.publish_many(numbered(5)))) == 5
 
 
+def test_what_the_store_has_no_time_for_is_sent_again(client: Any, server: ScriptedServer) -> None:
+    server.storeless = 3
+    assert [result.error for result in client.publish_many(numbered(5))] == [None] * 5
+    server.storeless = 2
+    assert client.publish("<a/>", id="alone").id == "alone"
+    assert len(server.accepted) == 6
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_store_that_stays_away_is_told_in_the_end(face: str, server: ScriptedServer) -> None:
+    server.storeless = 1_000_000
+    with make(face, server.address, patience=0.3) as client, pytest.raises(Unavailable, match="the store is away"):
+        client.publish("<a/>")
+
+
 @pytest.mark.parametrize("face", FACES)
 def test_patience_has_an_end(face: str, server: ScriptedServer) -> None:
     server.unavailable = 1_000_000

@@ -1,8 +1,8 @@
 """The project keeps its shape: imports follow the arrows, and what is offered is there.
 
-    sievecore ◀── xpathfilter, boolmatch ◀── server          nothing imports server, but for
-                                         ◀── pathsieve       `pathsieve serve`, and then lazily
-                                         ◀── pyspark_pathsieve
+    sievecore ◀── xpathfilter, boolmatch ◀── sievefilters ◀── server      nothing imports server, but for
+                                                          ◀── pyspark_pathsieve
+                                         ◀── pathsieve                    `pathsieve serve`, and then lazily
 
 Packages that do not exist yet already have their rule.
 """
@@ -24,9 +24,10 @@ MAY_IMPORT = {
     "sievecore": set(),
     "xpathfilter": {"sievecore"},
     "boolmatch": {"sievecore"},
-    "server": ENGINES | {"pathsieve"},
+    "sievefilters": ENGINES,
+    "server": ENGINES | {"sievefilters", "pathsieve"},
     "pathsieve": ENGINES,
-    "pyspark_pathsieve": ENGINES | {"pathsieve"},
+    "pyspark_pathsieve": ENGINES | {"sievefilters", "pathsieve"},
 }
 MAY_IMPORT_LAZILY = {"pathsieve": {"server"}}
 OURS = set(MAY_IMPORT) | NOT_SHIPPED
@@ -73,6 +74,8 @@ RULES = {
     "an_engine_does_not_know_the_other": ("xpathfilter", "from boolmatch import index", {"boolmatch"}),
     "not_even_lazily": ("boolmatch", "def f():\n    import xpathfilter", {"xpathfilter"}),
     "nor_under_a_condition": ("boolmatch", "if True:\n    import xpathfilter", {"xpathfilter"}),
+    "both_engines_know_nobody_above": ("boolmatch", "import sievefilters", {"sievefilters"}),
+    "the_client_knows_no_filters": ("pathsieve", "from sievefilters import Filter", {"sievefilters"}),
     "nobody_imports_the_server": ("pyspark_pathsieve", "def f():\n    import server", {"server"}),
     "the_client_imports_it_lazily": ("pathsieve", "def serve():\n    from server import main", set()),
     "and_only_lazily": ("pathsieve", "from server import main", {"server"}),

@@ -243,6 +243,16 @@ async def test_an_empty_batch_is_committed_too(broker: Broker) -> None:
     assert (await broker.commit("desk", "q", 1, [])).repeated
 
 
+async def test_a_batch_is_committed_once_also_when_the_first_to_ask_goes_away(broker: Broker) -> None:
+    await broker.create(wish("quotes"))
+    await broker.stage("desk", "q", 1, Part(0, 0), [quote("a"), quote("")])
+    asking = asyncio.create_task(broker.commit("desk", "q", 1, [Part(0, 0)], [2]))
+    await asyncio.sleep(0)
+    asking.cancel()
+    assert (await broker.commit("desk", "q", 1, [Part(0, 0)], [2])).repeated
+    assert broker.publishing.counts.accepted == 2
+
+
 async def test_an_aborted_batch_is_forgotten(broker: Broker) -> None:
     await broker.create(wish("quotes"))
     await broker.stage("desk", "q", 1, Part(0, 0), [quote("a")])

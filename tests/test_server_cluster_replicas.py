@@ -12,6 +12,7 @@ from server.cluster.answering import Answering
 from server.deliveries import Credit, Goodbye, GoodbyeReason, Messages
 from server.documents import Document
 from server.errors import DeliveredElsewhere, NoOwner, StoreUnavailable, WrongReplica
+from server.reading import Mark
 from server.store.subscriptions import Columns
 from server.subscriptions import Filter, Subscription
 from tests.cluster_scene import Scene, cluster
@@ -104,6 +105,23 @@ async def test_a_lost_peer_is_replaced_and_until_then_documents_are_refused(post
         publishing = asyncio.create_task(publish(scene, "a", "d"))
         await scene.give("matching", range(256), "a")
         assert (await publishing).matches == 1
+
+
+async def test_a_peer_that_fails_to_answer_is_asked_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cluster(postgres_url, "a", "b", publish_deadline=30.0) as scene:
+        await scene.share()
+        await scene["a"].create(wish("s", "//b"))
+        answer, failures = Answering.answer, iter([ValueError("a fault of ours")])
+
+        async def fails_once(answering: Answering, batch: MatchBatch) -> MatchAnswer:
+            for failure in failures:
+                raise failure
+            return await answer(answering, batch)
+
+        monkeypatch.setattr(Answering, "answer", fails_once)
+        async with asyncio.timeout(10):
+            assert (await publish(scene, "a", "d")).matches == 1
+        assert next(failures, None) is None
 
 
 async def test_sequences_go_on_and_acknowledgements_stay_when_a_subscription_moves(postgres_url: str) -> None:
@@ -240,24 +258,6 @@ async def test_what_should_not_happen_does_not_end_the_following(
         assert await pulled(scene, "s", 1) == [(1, "d")]
 
 
-async def test_a_peer_that_fails_to_answer_is_asked_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with cluster(postgres_url, "a", "b") as scene:
-        await scene.share()
-        for number in range(20):
-            await scene["a"].create(wish(f"s{number}", "//b"))
-        answers, failed = Answering.answer, asyncio.Event()
-
-        async def failing(self: Answering, batch: MatchBatch) -> MatchAnswer:
-            if not failed.is_set():
-                failed.set()
-                raise LookupError("a fault in the program")
-            return await answers(self, batch)
-
-        monkeypatch.setattr(Answering, "answer", failing)
-        assert (await publish(scene, "a", "d")).matches == 20
-        assert failed.is_set()
-
-
 async def test_a_document_that_cannot_be_matched_fails_alone(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,3 +296,46 @@ async def test_who_was_replaced_and_does_not_know_it_stops_when_the_store_says_s
         assert await scene["b"].cursors.stored_floor(number) == 0
         assert await pulled(scene, "s", 1) == [(1, "d1")]
         scene.tokens["notifying"].holders["a"] = lost
+
+
+async def test_any_replica_reads_what_any_other_has_accepted(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        for name in ("s1", "s2"):
+            await scene["a"].create(wish(name, "//b"))
+        for number in range(6):
+            await publish(scene, "ab"[number % 2], f"d{number}")
+            for name in ("s1", "s2"):
+                for reader in "ab":
+                    [found] = await scene[reader].ranges(TENANT, [name])
+                    page = await scene[reader].read(TENANT, name, number, found.head)
+                    assert [one.document.id for one in page.notifications] == [f"d{number}"]
+            assert (await scene["b"].tenant_range(TENANT, 0, 0)).through == number + 1
+        pages = [await scene[reader].read(TENANT, "-", 0, 6) for reader in "ab"]
+        assert pages[0] == pages[1]
+        assert [one.sequences for one in pages[0].notifications] == [(n, n) for n in range(1, 7)]
+
+
+async def test_who_delivers_a_subscription_takes_what_is_acknowledged_by_a_point(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        numbers = {name: (await scene["a"].create(wish(name, "//b"))).number for name in ("s1", "s2")}
+        for number in range(3):
+            await publish(scene, "a", f"d{number}")
+        owner = {name: scene.tokens["notifying"].owners[number % 256].owner for name, number in numbers.items()}
+        assert set(owner.values()) == {"a", "b"}
+        mine, other = sorted(owner, key=lambda name: owner[name])
+        elsewhere = await scene["a"].acknowledge_through(TENANT, [Mark(mine, 2), Mark(other, 3)])
+        assert elsewhere == {scene.members["b"].address: [f"subscriptions/{other}"]}
+        await scene["b"].acknowledge_through(TENANT, [Mark(other, 3)])
+        assert [await floor_of(scene, "ab"[place], name) for place, name in enumerate([mine, other])] == [2, 3]
+
+        everybody = sorted(member.address for member in scene.members.values())
+        assert sorted(await scene["a"].acknowledge_through(TENANT, [Mark("-", 3)])) == everybody
+        assert await floor_of(scene, "a", mine) == 2
+        await scene["a"].acknowledge_through(TENANT, [Mark("-", 3)], here_only=True)
+        assert await floor_of(scene, "a", mine) == 3
+
+
+async def floor_of(scene: Scene, at: str, name: str) -> int:
+    return (await scene[at].standing(await scene[at].get(TENANT, name))).floor

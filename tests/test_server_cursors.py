@@ -130,6 +130,7 @@ async def test_retention_moves_floors_past_what_is_dropped(log: MatchLog, cursor
     await log.until_closed()
     expired = await log.expire(before=2.0)
     assert (expired.documents, expired.never_done) == (8, 5)
+    assert cursors.n_expired == 5
     assert (cursors.floors[[1, 2]].tolist(), cursors.backlog(np.array([1, 2]))) == ([6, 2], 0)
 
 
@@ -236,3 +237,23 @@ async def test_what_the_fence_refuses_is_not_written_and_the_rest_is(
         await cursors.flush()
     await cursors.flush()
     assert (await cursors.stored_floor(3), await cursors.stored_floor(4)) == (0, 1)
+
+
+async def test_all_up_to_a_sequence_is_done_at_once(log: MatchLog, cursors: Cursors) -> None:
+    await append(log, 1, 2, n_records=9)
+    acknowledge(cursors, (1, 3), (1, 7), (2, 8))
+    cursors.count_attempt(1, 5)
+    cursors.acknowledge_through(np.array([1, 2, 300]), np.array([6, 4, 9]))
+    assert cursors.floors[[1, 2, 300]].tolist() == [7, 4, 0]
+    assert (cursors.attempts(1, 5), cursors.is_done(2, 8), cursors.is_done(2, 5)) == (0, True, False)
+    cursors.acknowledge_through(np.array([1, 2]), np.array([2, 99]))
+    assert cursors.floors[[1, 2]].tolist() == [7, 9]
+    assert cursors.backlog(np.array([1, 2])) == 2
+
+
+async def test_what_was_acknowledged_by_a_point_is_durable(store: Store, log: MatchLog, cursors: Cursors) -> None:
+    await append(log, 1, n_records=5)
+    acknowledge(cursors, (1, 4))
+    cursors.acknowledge_through(np.array([1]), np.array([3]))
+    await cursors.flush()
+    assert (await reopened(store)).floors[1] == 4

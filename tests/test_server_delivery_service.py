@@ -248,3 +248,131 @@ async def test_what_was_given_up_is_listed(stubs: Stubs) -> None:
     assert letters[0].reason
     shown = await stubs.subscriptions.GetSubscription(GetSubscriptionRequest(name="subscriptions/b"))
     assert shown.progress.dead_letters == 3
+
+
+ALL = "subscriptions/-"
+
+
+async def read(stubs: Stubs, name: str, after: int, through: int, **limits: int) -> wire.ReadNotificationsResponse:
+    request = wire.ReadNotificationsRequest(subscription=name, after=after, through=through, **limits)
+    return await stubs.delivery.ReadNotifications(request)
+
+
+def shown(page: wire.ReadNotificationsResponse) -> list[tuple[str, dict[str, int]]]:
+    """Each document, and who wants it under which sequence."""
+    names = [name.removeprefix("subscriptions/") for name in page.subscriptions]
+    return [
+        (one.document.id, {names[slot]: sequence for slot, sequence in zip(one.slots, one.sequences, strict=True)})
+        for one in page.notifications
+    ]
+
+
+async def get_range(stubs: Stubs, name: str, **fields: int) -> wire.Range:
+    return (await stubs.delivery.GetRanges(wire.GetRangesRequest(subscriptions=[name], **fields))).ranges[0]
+
+
+async def acknowledge_through(stubs: Stubs, **marks: int) -> None:
+    named = [wire.Mark(subscription=f"subscriptions/{one}", through=through) for one, through in marks.items()]
+    await stubs.delivery.AcknowledgeThrough(wire.AcknowledgeThroughRequest(marks=named))
+
+
+async def test_reading_takes_nothing_and_can_be_repeated(stubs: Stubs) -> None:
+    await publish(stubs, "1", "2", "3")
+    page = await read(stubs, NAME, 1, 3)
+    assert shown(page) == [("2", {"a": 2}), ("3", {"a": 3})]
+    assert await read(stubs, NAME, 1, 3) == page
+    pulled = (await stubs.delivery.Pull(wire.PullRequest(subscription=NAME))).messages
+    assert [(one.sequence, one.attempt) for one in pulled] == [(1, 1), (2, 1), (3, 1)]
+
+
+async def test_a_tenant_is_read_by_positions_a_document_once(stubs: Stubs) -> None:
+    await create(stubs, "b", filter={"xpath": "//b"})
+    await create(stubs, "c")
+    documents = [document("1"), document("2", "<b/>"), document("3", "<a><b/></a>"), document("4", "<z/>")]
+    await stubs.publish.Publish(PublishRequest(documents=documents))
+    found = await get_range(stubs, ALL, after=1, max_documents=1)
+    assert (found.dropped, found.head, found.through) == (0, 3, 2)
+    assert shown(await read(stubs, ALL, 0, 3)) == [
+        ("1", {"a": 1, "c": 1}),
+        ("2", {"b": 1}),
+        ("3", {"a": 2, "b": 2, "c": 2}),
+    ]
+    await stubs.subscriptions.DeleteSubscription(DeleteSubscriptionRequest(name=NAME))
+    assert shown(await read(stubs, ALL, 0, 1)) == [("1", {"a": 1, "c": 1})]
+
+
+async def test_a_page_ends_where_the_next_begins(stubs: Stubs) -> None:
+    await publish(stubs, *"12345")
+    first = await read(stubs, NAME, 0, 5, max_messages=2)
+    assert ([one.sequences[0] for one in first.notifications], first.through) == ([1, 2], 2)
+    second = await read(stubs, NAME, first.through, 5, max_bytes=1)
+    assert ([one.sequences[0] for one in second.notifications], second.through) == ([3], 3)
+
+
+BAD_RANGES = {
+    "past_the_newest": (NAME, 0, 3, "from 0 to 2, found 3"),
+    "past_the_newest_of_all": (ALL, 0, 3, "from 0 to 2, found 3"),
+    "before_the_first": (NAME, -1, 2, "after: expected 0 or more"),
+    "of_nobody": ("subscriptions/nobody", 0, 1, "there is no subscriptions/nobody"),
+}
+
+
+@pytest.mark.parametrize("name, after, through, told", BAD_RANGES.values(), ids=BAD_RANGES)
+async def test_a_range_that_is_not_there_is_refused(
+    stubs: Stubs, name: str, after: int, through: int, told: str
+) -> None:
+    await publish(stubs, "1", "2")
+    with pytest.raises(grpc.aio.AioRpcError, match=told):
+        await read(stubs, name, after, through)
+
+
+async def test_all_and_others_do_not_go_together(stubs: Stubs) -> None:
+    with pytest.raises(grpc.aio.AioRpcError, match="alone"):
+        await stubs.delivery.GetRanges(wire.GetRangesRequest(subscriptions=[ALL, NAME]))
+    with pytest.raises(grpc.aio.AioRpcError, match="1,001 is more"):
+        await stubs.delivery.GetRanges(
+            wire.GetRangesRequest(subscriptions=[f"subscriptions/s{n}" for n in range(1001)])
+        )
+
+
+async def test_what_was_acknowledged_by_a_point_is_not_delivered_any_more(stubs: Stubs) -> None:
+    await publish(stubs, "1", "2", "3")
+    await acknowledge_through(stubs, a=2)
+    assert await floor(stubs) == 2
+    assert [one.sequences[0] for one in await messages(await attach(stubs, NAME), 1)] == [3]
+    await acknowledge_through(stubs, a=1)
+    assert await floor(stubs) == 2
+
+
+async def test_a_point_settles_what_is_on_its_way_and_no_more(stubs: Stubs) -> None:
+    call = await attach(stubs, NAME, credit=wire.Credit(messages=2, bytes=1 << 20))
+    await publish(stubs, "1", "2", "3", "4")
+    first, second = await messages(call, 2)
+    await acknowledge_through(stubs, a=1)
+    await acknowledge(call, second)
+    assert first.document.id == "1"
+    await call.write(wire.AttachRequest(credit={"messages": 2, "bytes": 1000}))
+    assert [one.document.id for one in await messages(call, 2)] == ["3", "4"]
+    assert await floor(stubs) == 2
+
+
+async def test_a_point_settles_what_was_pulled(stubs: Stubs) -> None:
+    await publish(stubs, "1", "2", "3")
+    await stubs.delivery.Pull(wire.PullRequest(subscription=NAME))
+    await acknowledge_through(stubs, a=2)
+    zero = wire.ModifyAckDeadlineRequest(subscription=NAME, sequences=[1, 2, 3])
+    await stubs.delivery.ModifyAckDeadline(zero)
+    again = (await stubs.delivery.Pull(wire.PullRequest(subscription=NAME, wait={"seconds": 20}))).messages
+    assert [one.sequence for one in again] == [3]
+
+
+async def test_all_of_a_tenant_is_acknowledged_by_a_position(stubs: Stubs) -> None:
+    await create(stubs, "b", filter={"xpath": "//b"})
+    documents = [document("1"), document("2", "<b/>"), document("3"), document("4")]
+    await stubs.publish.Publish(PublishRequest(documents=documents))
+    mark = wire.Mark(subscription=ALL, after=2, through=3)
+    response = await stubs.delivery.AcknowledgeThrough(wire.AcknowledgeThroughRequest(marks=[mark]))
+    assert not response.elsewhere
+    assert await floor(stubs) == 2
+    b = await stubs.subscriptions.GetSubscription(GetSubscriptionRequest(name="subscriptions/b"))
+    assert (b.progress.floor_sequence, b.progress.backlog) == (0, 1)

@@ -161,6 +161,7 @@ async def test_what_the_keeper_drops_is_done_for_cursors_elsewhere(postgres_url:
         await other.follower.catch_up()
         await other.follower.catch_up()
         assert (mine.floor(1), theirs.floor(2)) == (6, 6)
+        assert (mine.n_expired, theirs.n_expired) == (6, 5)
         assert theirs.backlog(np.array([2])) == 1
         assert [sequence for sequence, _ in await other.log.read(2, 7, 10, 1 << 20)] == [7]
         for cursors in (mine, theirs):

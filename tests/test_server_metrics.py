@@ -41,6 +41,15 @@ def test_what_was_observed_is_told_with_its_labels() -> None:
     assert told["pathsieve_build_info", ("1.0",)] == 1
 
 
+def test_messages_past_retention_and_the_process_itself_are_told() -> None:
+    metrics = Metrics("1.0")
+    metrics.observe = lambda: Observation(expired=3, deadlines_missed=2)
+    told = samples(metrics)
+    assert told["pathsieve_expired_total", ()] == 3
+    assert told["pathsieve_ack_deadlines_missed_total", ()] == 2
+    assert told["process_resident_memory_bytes", ()] > 1e6
+
+
 def test_times_fall_into_buckets() -> None:
     metrics = Metrics("1.0")
     metrics.match_seconds.observe(0.002, 10)

@@ -39,7 +39,7 @@ async def test_a_backlog_has_a_size_and_an_age(tmp_path: Path) -> None:
     now = NOW
     broker = await open_broker(BrokerSettings(str(tmp_path / "x.db")), clock=lambda: now)
     await broker.load()
-    observer = Observer(DeliveryCounts(), lambda: 7, lambda: now)
+    observer = Observer(DeliveryCounts(expired=4), lambda: 7, lambda: now)
     observer.broker = broker
     created = await broker.create(Subscription("default", "a", Filter("xpath", "//a")))
     await broker.publish("default", [Document("1", xml=b"<a/>")])
@@ -50,6 +50,7 @@ async def test_a_backlog_has_a_size_and_an_age(tmp_path: Path) -> None:
     seen = observer.observe()
     assert (seen.backlog_messages, seen.backlog_oldest_age) == (2, pytest.approx(10))
     assert (seen.documents["accepted"], seen.matches, seen.attached_streams) == (3, 2, 7)
+    assert (seen.documents["unavailable"], seen.deadlines_missed, seen.expired) == (0, 4, 0)
     await broker.acknowledge("default", created.id, [1, 2])
     await observer.look_at_backlog()
     seen = observer.observe()

@@ -10,11 +10,13 @@ import pytest
 from server.deliveries import EPHEMERAL
 from server.documents import Document
 from server.errors import Draining, StoreUnavailable
-from server.filters import Matched, TenantFilters
 from server.log.match_log import Record
 from server.matching import EngineMatching
 from server.publishing import Published, Publishing, PublishingSettings, appending_to
+from server.repetitions import key_of
+from server.store.jobs import Operation
 from server.subscriptions import Filter
+from sievefilters import Matched, StandingFilters
 from xpathfilter import DocumentError
 
 QUOTE, HALTED, STREAMED = 1, 2, EPHEMERAL + 1
@@ -52,7 +54,7 @@ class Streams:
         self.told.append((document.id, numbers.tolist()))
 
 
-class BrokenFilters(TenantFilters):
+class BrokenFilters(StandingFilters):
     """What should never be."""
 
     def match_many(self, documents: Sequence[Document], threads: int = 1) -> list[Matched]:
@@ -65,7 +67,7 @@ class Bench:
     def __init__(self, **settings: float) -> None:
         self.now = 1000.0
         self.log, self.streams = HeldLog(), Streams()
-        self.tenants = {"desk": TenantFilters(), "other": TenantFilters()}
+        self.tenants = {"desk": StandingFilters(), "other": StandingFilters()}
         for number, path in ((QUOTE, "//quote"), (HALTED, "//halted"), (STREAMED, "//streamed")):
             filters = self.tenants["desk"]
             filters.reveal(filters.prepare(Filter("xpath", path)), number)
@@ -183,6 +185,14 @@ async def test_what_the_store_could_not_take_may_be_sent_again() -> None:
         assert await our.publish(quote("1")) == [Published("1", 1)]
 
 
+async def test_what_may_be_sent_again_is_not_counted_as_refused() -> None:
+    async with bench() as our:
+        our.log.failure = StoreUnavailable("the disk is full")
+        await our.publish(quote("1"), quote("2"), Document("3", xml=b"<oops"), Document("4", xml=b"<nothing/>"))
+        counts = our.publishing.counts
+        assert (counts.unavailable, counts.refused, counts.accepted) == (2, 1, 1)
+
+
 @pytest.mark.parametrize("has_landed", [True, False])
 async def test_a_repetition_of_what_the_store_may_have_taken_waits_until_it_is_known(has_landed: bool) -> None:
     async with bench() as our:
@@ -281,3 +291,35 @@ async def test_draining_finishes_what_was_taken_and_takes_no_more() -> None:
         our.log.gate.set()
         await draining
         assert await taken == [Published("1", 1)]
+
+
+async def test_with_something_else_in_the_transaction_it_is_all_or_nothing() -> None:
+    def never(n_documents: int, n_matches: int) -> Operation:
+        raise AssertionError("a batch of which a document fails is not marked as published")
+
+    async with bench() as our:
+        outcomes = await our.publishing.publish("desk", [quote("1"), Document("2", xml=b"<quote>")], also=never)
+        assert [type(outcome) for outcome in outcomes] == [DocumentError, DocumentError]
+        assert our.log.entries == []
+        assert await our.publish(quote("1")) == [Published("1", 1)]
+
+
+async def test_what_others_publish_just_now_is_waited_for_before_it_is_taken_for_a_repetition() -> None:
+    async with bench() as our:
+        our.log.gate.clear()
+        first = asyncio.create_task(our.publish(quote("1")))
+        while our.publishing.repetitions.in_flight(key_of("desk", "", "1")) is None:
+            await asyncio.sleep(0)
+        told: list[tuple[int, int]] = []
+
+        def also(n_documents: int, n_matches: int) -> Operation:
+            told.append((n_documents, n_matches))
+            return lambda connection: None
+
+        second = asyncio.create_task(our.publishing.publish("desk", [quote("1")], also=also))
+        our.log.failure = StoreUnavailable("full")
+        our.log.gate.set()
+        assert isinstance((await first)[0], StoreUnavailable)
+        our.log.failure = None
+        assert await second == [Published("1", 1)]
+        assert told == [(1, 1)]

@@ -57,6 +57,15 @@ async def test_tenants_have_names_of_their_own(store: Store) -> None:
     assert await store.subscriptions.counts() == {"default": 1, "other": 1}
 
 
+async def test_subscriptions_are_counted_by_their_tokens(store: Store) -> None:
+    created = await store.subscriptions.create([subscription(f"s{number}") for number in range(300)])
+    for loads, token in zip(
+        await store.subscriptions.loads(), (lambda one: one.token, lambda one: one.number % 256), strict=True
+    ):
+        assert len(loads) == 256
+        assert loads == [sum(token(one) == place for one in created) for place in range(256)]
+
+
 async def test_numbers_are_never_used_again(store: Store) -> None:
     await store.subscriptions.create([subscription("a")])
     await store.subscriptions.delete("default", "a")

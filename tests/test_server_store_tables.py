@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from server.documents import Document
+from server.errors import InvalidRequest
 from server.log.match_log import MatchLog
 from server.store import Store
 from server.store.dead_letters import DeadLetter
@@ -41,6 +42,14 @@ async def test_staged_parts_are_read_in_order_and_by_attempt(store: Store) -> No
     await store.staging.stage(BATCH, Part(0, 1), [document("b")], first_place=1)
     found = await store.staging.staged(BATCH, [Part(0, 1), Part(1, 0)])
     assert found == [document("a"), document("b"), document("c")]
+
+
+async def test_a_part_that_has_lost_documents_is_told(store: Store) -> None:
+    await store.staging.stage(BATCH, Part(0, 1), [document("a"), document("b")])
+    parts = [Part(0, 1), Part(1, 0)]
+    assert len(await store.staging.staged(BATCH, parts, [2, 0])) == 2
+    with pytest.raises(InvalidRequest, match=r"expected 1 documents staged under .*attempt=0\), found 0"):
+        await store.staging.staged(BATCH, parts, [2, 1])
 
 
 async def test_staging_a_part_from_its_beginning_drops_what_was_there(store: Store) -> None:

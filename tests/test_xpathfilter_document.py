@@ -182,7 +182,7 @@ def test_what_is_read_is_what_lxml_reads(text: str) -> None:
         assert etree.tostring(parse_document(text)) == expected
 
 
-@pytest.mark.parametrize("data", [None, 7, ["<a/>"], etree.Element("a")], ids=repr)
+@pytest.mark.parametrize("data", [None, 7, ["<a/>"], etree.Element("a")], ids=["none", "number", "list", "element"])
 def test_what_is_no_text_is_a_type_error(data: object) -> None:
     with pytest.raises(TypeError, match="a document is bytes, bytearray, memoryview or str, not "):
         parse_document(data)  # type: ignore[arg-type]

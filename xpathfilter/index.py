@@ -35,6 +35,7 @@ FILE_KIND = "xpathfilter.index"
 FILE_VERSION = 2
 
 Namespaces = Mapping[str, str]
+Stored = tuple[dict[str, np.ndarray], dict[str, Any]]
 
 
 class XPathIndex(StandingIndex[Draft, Segment]):
@@ -140,18 +141,28 @@ class XPathIndex(StandingIndex[Draft, Segment]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file that `load` can map into memory."""
+        save_arrays(path, FILE_KIND, FILE_VERSION, *self.stored())
+
+    def stored(self) -> Stored:
+        """The arrays and the metadata that `save` writes, for whoever keeps an index together with other things."""
         layers = self._overlay.snapshot.layers
         whole = len(layers) == 1 and layers[0].n_alive == len(layers[0].segment)
         segment = layers[0].segment if whole else _merged(ALGORITHMS[self.algorithm], layers)
         metadata = {"algorithm": self.algorithm, "next_id": self._overlay.next_id, "verified": segment.verified}
-        save_arrays(path, FILE_KIND, FILE_VERSION, segment.arrays(), metadata)
+        return segment.arrays(), metadata
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], mmap: bool = True, limits: DocumentLimits | None = None
     ) -> "XPathIndex":
         """The index that was saved; with `mmap`, its arrays stay in the file and processes share the memory."""
-        arrays, metadata = load_arrays(path, FILE_KIND, FILE_VERSION, mmap=mmap)
+        return cls.from_stored(*load_arrays(path, FILE_KIND, FILE_VERSION, mmap=mmap), limits)
+
+    @classmethod
+    def from_stored(
+        cls, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any], limits: DocumentLimits | None = None
+    ) -> "XPathIndex":
+        """The index that `stored` has told of."""
         index = cls(metadata["algorithm"], limits)
         verified = tuple(_read_verified(entry) for entry in metadata["verified"])
         layer = Layer.whole(Segment.from_arrays(index.algorithm, arrays, verified))

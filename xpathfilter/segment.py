@@ -8,6 +8,7 @@
 Threads share a segment without locks; what changes while matching is in a `SegmentScratch`, one for each thread.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -216,7 +217,7 @@ class Segment:
 
     @classmethod
     def from_arrays(
-        cls, algorithm: str, arrays: dict[str, np.ndarray], verified: tuple[Verified | None, ...]
+        cls, algorithm: str, arrays: Mapping[str, np.ndarray], verified: tuple[Verified | None, ...]
     ) -> "Segment":
         """The segment whose `arrays` these are."""
 

@@ -17,6 +17,7 @@ from pathsieve.errors import NotFound
 __all__ = ["app"]
 
 KINDS = ("matching", "notifying")
+TOKEN_FACTS = ("kind", "token", "owner", "generation", "since", "subscriptions")
 LOOK = 0.2
 
 app = typer.Typer(no_args_is_help=True, help="Several servers as one: who owns what, and who is to hand over.")
@@ -42,8 +43,9 @@ def status(
         for facts in _replicas(cluster):
             print_json(facts)
     else:
-        rows = [tuple(facts.values()) for facts in _replicas(cluster)]
-        print_table(("replica", "address", "weight", "state", *KINDS), rows, numbers=("weight", *KINDS))
+        columns = ("replica", "address", "weight", "state", *KINDS, "subscriptions")
+        rows = [tuple((facts | {"weight": f"{facts['weight']:g}"}).values()) for facts in _replicas(cluster)]
+        print_table(columns, rows, numbers=("weight", *KINDS, "subscriptions"))
         note(_summary(cluster))
 
 
@@ -101,14 +103,15 @@ def _wait_until_empty(client: Client, replica: str) -> None:
 
 
 def _replicas(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    owned = {kind: cluster.owned(kind) for kind in KINDS}
+    owned, loads = {kind: cluster.owned(kind) for kind in KINDS}, cluster.loads("matching")
     for replica in cluster.replicas:
         yield {
             "replica": replica.name,
             "address": replica.address,
-            "weight": f"{replica.weight:g}",
+            "weight": replica.weight,
             "state": "draining" if replica.draining else "there",
             **{kind: owned[kind].get(replica.name, 0) for kind in KINDS},
+            "subscriptions": loads.get(replica.name, 0),
         }
 
 
@@ -122,13 +125,13 @@ def _summary(cluster: Cluster) -> str:
 def _print_tokens(cluster: Cluster, output: Output) -> None:
     if output is Output.JSON:
         for token in cluster.tokens:
-            print_json({name: getattr(token, name) for name in ("kind", "token", "owner", "generation", "since")})
+            print_json({name: getattr(token, name) for name in TOKEN_FACTS})
         return
     rows = [
-        (token.kind, token.token, token.owner or "–", token.generation, token.since and f"{token.since:%F %T}")
-        for token in cluster.tokens
+        (one.kind, one.token, one.owner or "–", one.generation, one.since and f"{one.since:%F %T}", one.subscriptions)
+        for one in cluster.tokens
     ]
-    print_table(("kind", "token", "owner", "generation", "since"), rows, numbers=("token", "generation"))
+    print_table(TOKEN_FACTS, rows, numbers=("token", "generation", "subscriptions"))
 
 
 def _changes(before: Cluster | None, now: Cluster) -> Iterator[dict[str, Any]]:

@@ -50,8 +50,8 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
-    """One object on a line of its own."""
-    print(json.dumps(facts, ensure_ascii=False, default=str))
+    """One object on a line of its own, at once: whoever reads a pipe may wait for it."""
+    print(json.dumps(facts, ensure_ascii=False, default=str), flush=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str] = ()) -> None:

@@ -25,17 +25,17 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"pathsieve/v1/cluster_service.proto\x12\x0cpathsieve.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x13\n\x11GetClusterRequest\"<\n\x12GetClusterResponse\x12&\n\x07\x63luster\x18\x01 \x01(\x0b\x32\x15.pathsieve.v1.Cluster\"\x15\n\x13WatchClusterRequest\">\n\x14WatchClusterResponse\x12&\n\x07\x63luster\x18\x01 \x01(\x0b\x32\x15.pathsieve.v1.Cluster\"4\n\x13\x44rainReplicaRequest\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12\x0c\n\x04undo\x18\x02 \x01(\x08\"\x16\n\x14\x44rainReplicaResponse\"\x95\x01\n\x07\x43luster\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12+\n\x07session\x18\x02 \x01(\x0e\x32\x1a.pathsieve.v1.SessionState\x12\'\n\x08replicas\x18\x03 \x03(\x0b\x32\x15.pathsieve.v1.Replica\x12#\n\x06tokens\x18\x04 \x03(\x0b\x32\x13.pathsieve.v1.Token\"_\n\x07Replica\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0e\n\x06weight\x18\x03 \x01(\x01\x12\x10\n\x08\x64raining\x18\x04 \x01(\x08\x12\x13\n\x0bincarnation\x18\x05 \x01(\t\"\x8b\x01\n\x05Token\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.pathsieve.v1.TokenKind\x12\r\n\x05token\x18\x02 \x01(\x05\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x03\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\x7f\n\x0cSessionState\x12\x1d\n\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17SESSION_STATE_CONNECTED\x10\x01\x12\x1b\n\x17SESSION_STATE_SUSPENDED\x10\x02\x12\x16\n\x12SESSION_STATE_LOST\x10\x03*Z\n\tTokenKind\x12\x1a\n\x16TOKEN_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13TOKEN_KIND_MATCHING\x10\x01\x12\x18\n\x14TOKEN_KIND_NOTIFYING\x10\x02\x32\x91\x02\n\x0e\x43lusterService\x12O\n\nGetCluster\x12\x1f.pathsieve.v1.GetClusterRequest\x1a .pathsieve.v1.GetClusterResponse\x12W\n\x0cWatchCluster\x12!.pathsieve.v1.WatchClusterRequest\x1a\".pathsieve.v1.WatchClusterResponse0\x01\x12U\n\x0c\x44rainReplica\x12!.pathsieve.v1.DrainReplicaRequest\x1a\".pathsieve.v1.DrainReplicaResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"pathsieve/v1/cluster_service.proto\x12\x0cpathsieve.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x13\n\x11GetClusterRequest\"<\n\x12GetClusterResponse\x12&\n\x07\x63luster\x18\x01 \x01(\x0b\x32\x15.pathsieve.v1.Cluster\"\x15\n\x13WatchClusterRequest\">\n\x14WatchClusterResponse\x12&\n\x07\x63luster\x18\x01 \x01(\x0b\x32\x15.pathsieve.v1.Cluster\"4\n\x13\x44rainReplicaRequest\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12\x0c\n\x04undo\x18\x02 \x01(\x08\"\x16\n\x14\x44rainReplicaResponse\"\x95\x01\n\x07\x43luster\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12+\n\x07session\x18\x02 \x01(\x0e\x32\x1a.pathsieve.v1.SessionState\x12\'\n\x08replicas\x18\x03 \x03(\x0b\x32\x15.pathsieve.v1.Replica\x12#\n\x06tokens\x18\x04 \x03(\x0b\x32\x13.pathsieve.v1.Token\"_\n\x07Replica\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0e\n\x06weight\x18\x03 \x01(\x01\x12\x10\n\x08\x64raining\x18\x04 \x01(\x08\x12\x13\n\x0bincarnation\x18\x05 \x01(\t\"\xa2\x01\n\x05Token\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.pathsieve.v1.TokenKind\x12\r\n\x05token\x18\x02 \x01(\x05\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x03\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rsubscriptions\x18\x06 \x01(\x03*\x7f\n\x0cSessionState\x12\x1d\n\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17SESSION_STATE_CONNECTED\x10\x01\x12\x1b\n\x17SESSION_STATE_SUSPENDED\x10\x02\x12\x16\n\x12SESSION_STATE_LOST\x10\x03*Z\n\tTokenKind\x12\x1a\n\x16TOKEN_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13TOKEN_KIND_MATCHING\x10\x01\x12\x18\n\x14TOKEN_KIND_NOTIFYING\x10\x02\x32\x91\x02\n\x0e\x43lusterService\x12O\n\nGetCluster\x12\x1f.pathsieve.v1.GetClusterRequest\x1a .pathsieve.v1.GetClusterResponse\x12W\n\x0cWatchCluster\x12!.pathsieve.v1.WatchClusterRequest\x1a\".pathsieve.v1.WatchClusterResponse0\x01\x12U\n\x0c\x44rainReplica\x12!.pathsieve.v1.DrainReplicaRequest\x1a\".pathsieve.v1.DrainReplicaResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'pathsieve.v1.cluster_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SESSIONSTATE']._serialized_start=724
-  _globals['_SESSIONSTATE']._serialized_end=851
-  _globals['_TOKENKIND']._serialized_start=853
-  _globals['_TOKENKIND']._serialized_end=943
+  _globals['_SESSIONSTATE']._serialized_start=747
+  _globals['_SESSIONSTATE']._serialized_end=874
+  _globals['_TOKENKIND']._serialized_start=876
+  _globals['_TOKENKIND']._serialized_end=966
   _globals['_GETCLUSTERREQUEST']._serialized_start=85
   _globals['_GETCLUSTERREQUEST']._serialized_end=104
   _globals['_GETCLUSTERRESPONSE']._serialized_start=106
@@ -53,7 +53,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REPLICA']._serialized_start=485
   _globals['_REPLICA']._serialized_end=580
   _globals['_TOKEN']._serialized_start=583
-  _globals['_TOKEN']._serialized_end=722
-  _globals['_CLUSTERSERVICE']._serialized_start=946
-  _globals['_CLUSTERSERVICE']._serialized_end=1219
+  _globals['_TOKEN']._serialized_end=745
+  _globals['_CLUSTERSERVICE']._serialized_start=969
+  _globals['_CLUSTERSERVICE']._serialized_end=1242
 # @@protoc_insertion_point(module_scope)

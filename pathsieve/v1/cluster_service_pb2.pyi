@@ -250,12 +250,15 @@ class Token(_message.Message):
     OWNER_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
+    SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
     kind: Global___TokenKind.ValueType
     token: _builtins.int
     owner: _builtins.str
     """Empty: nobody has it just now."""
     generation: _builtins.int
     """Grows with every change of hands."""
+    subscriptions: _builtins.int
+    """How many subscriptions it stands for, as counted in the last half minute."""
     @_builtins.property
     def since(self) -> _timestamp_pb2.Timestamp:
         """When it last changed hands."""
@@ -268,10 +271,11 @@ class Token(_message.Message):
         owner: _builtins.str = ...,
         generation: _builtins.int = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
+        subscriptions: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "kind", b"kind", "owner", b"owner", "since", b"since", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "kind", b"kind", "owner", b"owner", "since", b"since", "subscriptions", b"subscriptions", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -774,3 +774,277 @@ class DeadLetter(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeadLetter: _TypeAlias = DeadLetter  # noqa: Y015
+
+@_typing.final
+class ReadNotificationsRequest(_message.Message):
+    """A range of one subscription, by its sequences; or of all of the tenant, by positions of the log."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    THROUGH_FIELD_NUMBER: _builtins.int
+    MAX_MESSAGES_FIELD_NUMBER: _builtins.int
+    MAX_BYTES_FIELD_NUMBER: _builtins.int
+    subscription: _builtins.str
+    """subscriptions/{id}, or subscriptions/- for all of the tenant."""
+    after: _builtins.int
+    """The first one is the next after this."""
+    through: _builtins.int
+    """The last one, included. It must exist."""
+    max_messages: _builtins.int
+    """1000 if it is 0, at most 10000."""
+    max_bytes: _builtins.int
+    """Of XML. 4 MiB if it is 0, at most 16 MiB; one document comes in any case."""
+    def __init__(
+        self,
+        *,
+        subscription: _builtins.str = ...,
+        after: _builtins.int = ...,
+        through: _builtins.int = ...,
+        max_messages: _builtins.int = ...,
+        max_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "max_bytes", b"max_bytes", "max_messages", b"max_messages", "subscription", b"subscription", "through", b"through"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadNotificationsRequest: _TypeAlias = ReadNotificationsRequest  # noqa: Y015
+
+@_typing.final
+class ReadNotificationsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
+    NOTIFICATIONS_FIELD_NUMBER: _builtins.int
+    THROUGH_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    through: _builtins.int
+    """Up to where this page goes: `after` of the next one, unless it is the `through` that was asked for."""
+    dropped: _builtins.int
+    """The newest one of the page that retention has dropped; 0 if it is whole."""
+    @_builtins.property
+    def subscriptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the slots of the notifications stand for."""
+
+    @_builtins.property
+    def notifications(self) -> _containers.RepeatedCompositeFieldContainer[Global___Notification]: ...
+    def __init__(
+        self,
+        *,
+        subscriptions: _abc.Iterable[_builtins.str] | None = ...,
+        notifications: _abc.Iterable[Global___Notification] | None = ...,
+        through: _builtins.int = ...,
+        dropped: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "notifications", b"notifications", "subscriptions", b"subscriptions", "through", b"through"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadNotificationsResponse: _TypeAlias = ReadNotificationsResponse  # noqa: Y015
+
+@_typing.final
+class Notification(_message.Message):
+    """One document, and who wants it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
+    SEQUENCES_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """Its place in the log, the same for all subscriptions. It ascends, with gaps."""
+    @_builtins.property
+    def document(self) -> _document_pb2.Document: ...
+    @_builtins.property
+    def slots(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Places in `subscriptions` of the response."""
+
+    @_builtins.property
+    def sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Of the slot in the same place."""
+
+    def __init__(
+        self,
+        *,
+        document: _document_pb2.Document | None = ...,
+        position: _builtins.int = ...,
+        slots: _abc.Iterable[_builtins.int] | None = ...,
+        sequences: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "position", b"position", "sequences", b"sequences", "slots", b"slots"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Notification: _TypeAlias = Notification  # noqa: Y015
+
+@_typing.final
+class GetRangesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    MAX_DOCUMENTS_FIELD_NUMBER: _builtins.int
+    after: _builtins.int
+    """Of subscriptions/-: from where `through` of the range is counted."""
+    max_documents: _builtins.int
+    """Of subscriptions/-: how many documents at most lie between `after` and `through`; 0: any number."""
+    @_builtins.property
+    def subscriptions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """subscriptions/{id}, at most 1000; or subscriptions/- alone."""
+
+    def __init__(
+        self,
+        *,
+        subscriptions: _abc.Iterable[_builtins.str] | None = ...,
+        after: _builtins.int = ...,
+        max_documents: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "max_documents", b"max_documents", "subscriptions", b"subscriptions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRangesRequest: _TypeAlias = GetRangesRequest  # noqa: Y015
+
+@_typing.final
+class GetRangesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RANGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ranges(self) -> _containers.RepeatedCompositeFieldContainer[Global___Range]:
+        """In the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        ranges: _abc.Iterable[Global___Range] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ranges", b"ranges"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRangesResponse: _TypeAlias = GetRangesResponse  # noqa: Y015
+
+@_typing.final
+class Range(_message.Message):
+    """Of a subscription in sequences, of subscriptions/- in positions of the log."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    HEAD_FIELD_NUMBER: _builtins.int
+    THROUGH_FIELD_NUMBER: _builtins.int
+    subscription: _builtins.str
+    dropped: _builtins.int
+    """All up to here has been dropped by retention."""
+    head: _builtins.int
+    """The newest one."""
+    through: _builtins.int
+    """Of subscriptions/-: where the last document after `after` is, within `max_documents`; `after` if there is none."""
+    def __init__(
+        self,
+        *,
+        subscription: _builtins.str = ...,
+        dropped: _builtins.int = ...,
+        head: _builtins.int = ...,
+        through: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "head", b"head", "subscription", b"subscription", "through", b"through"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Range: _TypeAlias = Range  # noqa: Y015
+
+@_typing.final
+class AcknowledgeThroughRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MARKS_FIELD_NUMBER: _builtins.int
+    HERE_ONLY_FIELD_NUMBER: _builtins.int
+    here_only: _builtins.bool
+    """Of subscriptions/-: only those that this replica delivers. Whoever sets it asks the other replicas too."""
+    @_builtins.property
+    def marks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mark]:
+        """Of at most 1000 subscriptions, or of subscriptions/- alone."""
+
+    def __init__(
+        self,
+        *,
+        marks: _abc.Iterable[Global___Mark] | None = ...,
+        here_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["here_only", b"here_only", "marks", b"marks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeThroughRequest: _TypeAlias = AcknowledgeThroughRequest  # noqa: Y015
+
+@_typing.final
+class Mark(_message.Message):
+    """All up to here, this one included."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    THROUGH_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    subscription: _builtins.str
+    through: _builtins.int
+    """A sequence; of subscriptions/- a position of the log."""
+    after: _builtins.int
+    """Of subscriptions/-: those that have a document after this position are acknowledged, up to their last one that lies
+    at `through` or before.
+    """
+    def __init__(
+        self,
+        *,
+        subscription: _builtins.str = ...,
+        through: _builtins.int = ...,
+        after: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "subscription", b"subscription", "through", b"through"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Mark: _TypeAlias = Mark  # noqa: Y015
+
+@_typing.final
+class AcknowledgeThroughResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ELSEWHERE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def elsewhere(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placement]:
+        """In a cluster, if it is not empty: nothing was done of these, which other replicas deliver. Ask each of them."""
+
+    def __init__(
+        self,
+        *,
+        elsewhere: _abc.Iterable[Global___Placement] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["elsewhere", b"elsewhere"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeThroughResponse: _TypeAlias = AcknowledgeThroughResponse  # noqa: Y015

@@ -65,6 +65,21 @@ class DeliveryServiceStub:
                 request_serializer=pathsieve_dot_v1_dot_delivery__service__pb2.ListDeadLettersRequest.SerializeToString,
                 response_deserializer=pathsieve_dot_v1_dot_delivery__service__pb2.ListDeadLettersResponse.FromString,
                 _registered_method=True)
+        self.ReadNotifications = channel.unary_unary(
+                '/pathsieve.v1.DeliveryService/ReadNotifications',
+                request_serializer=pathsieve_dot_v1_dot_delivery__service__pb2.ReadNotificationsRequest.SerializeToString,
+                response_deserializer=pathsieve_dot_v1_dot_delivery__service__pb2.ReadNotificationsResponse.FromString,
+                _registered_method=True)
+        self.GetRanges = channel.unary_unary(
+                '/pathsieve.v1.DeliveryService/GetRanges',
+                request_serializer=pathsieve_dot_v1_dot_delivery__service__pb2.GetRangesRequest.SerializeToString,
+                response_deserializer=pathsieve_dot_v1_dot_delivery__service__pb2.GetRangesResponse.FromString,
+                _registered_method=True)
+        self.AcknowledgeThrough = channel.unary_unary(
+                '/pathsieve.v1.DeliveryService/AcknowledgeThrough',
+                request_serializer=pathsieve_dot_v1_dot_delivery__service__pb2.AcknowledgeThroughRequest.SerializeToString,
+                response_deserializer=pathsieve_dot_v1_dot_delivery__service__pb2.AcknowledgeThroughResponse.FromString,
+                _registered_method=True)
 
 
 class DeliveryServiceServicer:
@@ -112,6 +127,28 @@ class DeliveryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadNotifications(self, request, context):
+        """Takes nothing: a page of what is in the log, as often as one likes. Whoever is attached does not notice, and any
+        replica answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetRanges(self, request, context):
+        """What there is to read. Any replica answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcknowledgeThrough(self, request, context):
+        """All notifications up to a point are done; when it returns, durably. Nothing moves back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_DeliveryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -144,6 +181,21 @@ def add_DeliveryServiceServicer_to_server(servicer, server):
                     servicer.ListDeadLetters,
                     request_deserializer=pathsieve_dot_v1_dot_delivery__service__pb2.ListDeadLettersRequest.FromString,
                     response_serializer=pathsieve_dot_v1_dot_delivery__service__pb2.ListDeadLettersResponse.SerializeToString,
+            ),
+            'ReadNotifications': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadNotifications,
+                    request_deserializer=pathsieve_dot_v1_dot_delivery__service__pb2.ReadNotificationsRequest.FromString,
+                    response_serializer=pathsieve_dot_v1_dot_delivery__service__pb2.ReadNotificationsResponse.SerializeToString,
+            ),
+            'GetRanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRanges,
+                    request_deserializer=pathsieve_dot_v1_dot_delivery__service__pb2.GetRangesRequest.FromString,
+                    response_serializer=pathsieve_dot_v1_dot_delivery__service__pb2.GetRangesResponse.SerializeToString,
+            ),
+            'AcknowledgeThrough': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcknowledgeThrough,
+                    request_deserializer=pathsieve_dot_v1_dot_delivery__service__pb2.AcknowledgeThroughRequest.FromString,
+                    response_serializer=pathsieve_dot_v1_dot_delivery__service__pb2.AcknowledgeThroughResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -309,6 +361,87 @@ class DeliveryService:
             '/pathsieve.v1.DeliveryService/ListDeadLetters',
             pathsieve_dot_v1_dot_delivery__service__pb2.ListDeadLettersRequest.SerializeToString,
             pathsieve_dot_v1_dot_delivery__service__pb2.ListDeadLettersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadNotifications(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/pathsieve.v1.DeliveryService/ReadNotifications',
+            pathsieve_dot_v1_dot_delivery__service__pb2.ReadNotificationsRequest.SerializeToString,
+            pathsieve_dot_v1_dot_delivery__service__pb2.ReadNotificationsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/pathsieve.v1.DeliveryService/GetRanges',
+            pathsieve_dot_v1_dot_delivery__service__pb2.GetRangesRequest.SerializeToString,
+            pathsieve_dot_v1_dot_delivery__service__pb2.GetRangesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcknowledgeThrough(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/pathsieve.v1.DeliveryService/AcknowledgeThrough',
+            pathsieve_dot_v1_dot_delivery__service__pb2.AcknowledgeThroughRequest.SerializeToString,
+            pathsieve_dot_v1_dot_delivery__service__pb2.AcknowledgeThroughResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -44,6 +44,14 @@ class DeliveryServiceStub:
     Seek: _grpc.UnaryUnaryMultiCallable[_delivery_service_pb2.SeekRequest, _delivery_service_pb2.SeekResponse]
     """Deliver again from an earlier point, or go on at a later one."""
     ListDeadLetters: _grpc.UnaryUnaryMultiCallable[_delivery_service_pb2.ListDeadLettersRequest, _delivery_service_pb2.ListDeadLettersResponse]
+    ReadNotifications: _grpc.UnaryUnaryMultiCallable[_delivery_service_pb2.ReadNotificationsRequest, _delivery_service_pb2.ReadNotificationsResponse]
+    """Takes nothing: a page of what is in the log, as often as one likes. Whoever is attached does not notice, and any
+    replica answers.
+    """
+    GetRanges: _grpc.UnaryUnaryMultiCallable[_delivery_service_pb2.GetRangesRequest, _delivery_service_pb2.GetRangesResponse]
+    """What there is to read. Any replica answers."""
+    AcknowledgeThrough: _grpc.UnaryUnaryMultiCallable[_delivery_service_pb2.AcknowledgeThroughRequest, _delivery_service_pb2.AcknowledgeThroughResponse]
+    """All notifications up to a point are done; when it returns, durably. Nothing moves back."""
 
 @_typing.type_check_only
 class DeliveryServiceAsyncStub(DeliveryServiceStub):
@@ -61,6 +69,14 @@ class DeliveryServiceAsyncStub(DeliveryServiceStub):
     Seek: _aio.UnaryUnaryMultiCallable[_delivery_service_pb2.SeekRequest, _delivery_service_pb2.SeekResponse]  # type: ignore[assignment]
     """Deliver again from an earlier point, or go on at a later one."""
     ListDeadLetters: _aio.UnaryUnaryMultiCallable[_delivery_service_pb2.ListDeadLettersRequest, _delivery_service_pb2.ListDeadLettersResponse]  # type: ignore[assignment]
+    ReadNotifications: _aio.UnaryUnaryMultiCallable[_delivery_service_pb2.ReadNotificationsRequest, _delivery_service_pb2.ReadNotificationsResponse]  # type: ignore[assignment]
+    """Takes nothing: a page of what is in the log, as often as one likes. Whoever is attached does not notice, and any
+    replica answers.
+    """
+    GetRanges: _aio.UnaryUnaryMultiCallable[_delivery_service_pb2.GetRangesRequest, _delivery_service_pb2.GetRangesResponse]  # type: ignore[assignment]
+    """What there is to read. Any replica answers."""
+    AcknowledgeThrough: _aio.UnaryUnaryMultiCallable[_delivery_service_pb2.AcknowledgeThroughRequest, _delivery_service_pb2.AcknowledgeThroughResponse]  # type: ignore[assignment]
+    """All notifications up to a point are done; when it returns, durably. Nothing moves back."""
 
 class DeliveryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Notifications out, at least once, in the order of their sequence numbers. Needs the role `subscribe`."""
@@ -111,5 +127,31 @@ class DeliveryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _delivery_service_pb2.ListDeadLettersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_delivery_service_pb2.ListDeadLettersResponse, _abc.Awaitable[_delivery_service_pb2.ListDeadLettersResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ReadNotifications(
+        self,
+        request: _delivery_service_pb2.ReadNotificationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_delivery_service_pb2.ReadNotificationsResponse, _abc.Awaitable[_delivery_service_pb2.ReadNotificationsResponse]]:
+        """Takes nothing: a page of what is in the log, as often as one likes. Whoever is attached does not notice, and any
+        replica answers.
+        """
+
+    @_abc_1.abstractmethod
+    def GetRanges(
+        self,
+        request: _delivery_service_pb2.GetRangesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_delivery_service_pb2.GetRangesResponse, _abc.Awaitable[_delivery_service_pb2.GetRangesResponse]]:
+        """What there is to read. Any replica answers."""
+
+    @_abc_1.abstractmethod
+    def AcknowledgeThrough(
+        self,
+        request: _delivery_service_pb2.AcknowledgeThroughRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_delivery_service_pb2.AcknowledgeThroughResponse, _abc.Awaitable[_delivery_service_pb2.AcknowledgeThroughResponse]]:
+        """All notifications up to a point are done; when it returns, durably. Nothing moves back."""
 
 def add_DeliveryServiceServicer_to_server(servicer: DeliveryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,7 +26,7 @@ from pathsieve.v1 import document_pb2 as pathsieve_dot_v1_dot_document__pb2
 from pathsieve.v1 import problem_pb2 as pathsieve_dot_v1_dot_problem__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"pathsieve/v1/publish_service.proto\x12\x0cpathsieve.v1\x1a\x1bpathsieve/v1/document.proto\x1a\x1apathsieve/v1/problem.proto\";\n\x0ePublishRequest\x12)\n\tdocuments\x18\x01 \x03(\x0b\x32\x16.pathsieve.v1.Document\"?\n\x0fPublishResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.pathsieve.v1.PublishResult\"\x7f\n\rPublishResult\x12\r\n\x05index\x18\x01 \x01(\x03\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x0f\n\x07matches\x18\x03 \x01(\x03\x12\x11\n\tduplicate\x18\x04 \x01(\x08\x12&\n\x07problem\x18\x05 \x01(\x0b\x32\x15.pathsieve.v1.Problem\"A\n\x14PublishStreamRequest\x12)\n\tdocuments\x18\x01 \x03(\x0b\x32\x16.pathsieve.v1.Document\"\x87\x01\n\x15PublishStreamResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.pathsieve.v1.PublishResult\x12\x18\n\x10\x63redit_documents\x18\x02 \x01(\x03\x12\x14\n\x0c\x63redit_bytes\x18\x03 \x01(\x03\x12\x10\n\x08\x64raining\x18\x04 \x01(\x08\"*\n\x04Part\x12\x11\n\tpartition\x18\x01 \x01(\x03\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x03\"\x82\x01\n\x15StageDocumentsRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x03\x12 \n\x04part\x18\x03 \x01(\x0b\x32\x12.pathsieve.v1.Part\x12)\n\tdocuments\x18\x04 \x03(\x0b\x32\x16.pathsieve.v1.Document\"V\n\x16StageDocumentsResponse\x12\x0e\n\x06staged\x18\x01 \x01(\x03\x12,\n\x07refused\x18\x02 \x03(\x0b\x32\x1b.pathsieve.v1.PublishResult\"U\n\x12\x43ommitBatchRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x03\x12!\n\x05parts\x18\x03 \x03(\x0b\x32\x12.pathsieve.v1.Part\"R\n\x13\x43ommitBatchResponse\x12\x11\n\tdocuments\x18\x01 \x01(\x03\x12\x0f\n\x07matches\x18\x02 \x01(\x03\x12\x17\n\x0frepeated_commit\x18\x03 \x01(\x08\"1\n\x11\x41\x62ortBatchRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x03\"\x14\n\x12\x41\x62ortBatchResponse2\xba\x03\n\x0ePublishService\x12\x46\n\x07Publish\x12\x1c.pathsieve.v1.PublishRequest\x1a\x1d.pathsieve.v1.PublishResponse\x12\\\n\rPublishStream\x12\".pathsieve.v1.PublishStreamRequest\x1a#.pathsieve.v1.PublishStreamResponse(\x01\x30\x01\x12]\n\x0eStageDocuments\x12#.pathsieve.v1.StageDocumentsRequest\x1a$.pathsieve.v1.StageDocumentsResponse(\x01\x12R\n\x0b\x43ommitBatch\x12 .pathsieve.v1.CommitBatchRequest\x1a!.pathsieve.v1.CommitBatchResponse\x12O\n\nAbortBatch\x12\x1f.pathsieve.v1.AbortBatchRequest\x1a .pathsieve.v1.AbortBatchResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"pathsieve/v1/publish_service.proto\x12\x0cpathsieve.v1\x1a\x1bpathsieve/v1/document.proto\x1a\x1apathsieve/v1/problem.proto\";\n\x0ePublishRequest\x12)\n\tdocuments\x18\x01 \x03(\x0b\x32\x16.pathsieve.v1.Document\"?\n\x0fPublishResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.pathsieve.v1.PublishResult\"\x7f\n\rPublishResult\x12\r\n\x05index\x18\x01 \x01(\x03\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x0f\n\x07matches\x18\x03 \x01(\x03\x12\x11\n\tduplicate\x18\x04 \x01(\x08\x12&\n\x07problem\x18\x05 \x01(\x0b\x32\x15.pathsieve.v1.Problem\"A\n\x14PublishStreamRequest\x12)\n\tdocuments\x18\x01 \x03(\x0b\x32\x16.pathsieve.v1.Document\"\x87\x01\n\x15PublishStreamResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.pathsieve.v1.PublishResult\x12\x18\n\x10\x63redit_documents\x18\x02 \x01(\x03\x12\x14\n\x0c\x63redit_bytes\x18\x03 \x01(\x03\x12\x10\n\x08\x64raining\x18\x04 \x01(\x08\"P\n\x04Part\x12\x11\n\tpartition\x18\x01 \x01(\x03\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x03\x12\x16\n\tdocuments\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x0c\n\n_documents\"\x82\x01\n\x15StageDocumentsRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x03\x12 \n\x04part\x18\x03 \x01(\x0b\x32\x12.pathsieve.v1.Part\x12)\n\tdocuments\x18\x04 \x03(\x0b\x32\x16.pathsieve.v1.Document\"V\n\x16StageDocumentsResponse\x12\x0e\n\x06staged\x18\x01 \x01(\x03\x12,\n\x07refused\x18\x02 \x03(\x0b\x32\x1b.pathsieve.v1.PublishResult\"U\n\x12\x43ommitBatchRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x03\x12!\n\x05parts\x18\x03 \x03(\x0b\x32\x12.pathsieve.v1.Part\"R\n\x13\x43ommitBatchResponse\x12\x11\n\tdocuments\x18\x01 \x01(\x03\x12\x0f\n\x07matches\x18\x02 \x01(\x03\x12\x17\n\x0frepeated_commit\x18\x03 \x01(\x08\"1\n\x11\x41\x62ortBatchRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x02 \x01(\x03\"\x14\n\x12\x41\x62ortBatchResponse2\xba\x03\n\x0ePublishService\x12\x46\n\x07Publish\x12\x1c.pathsieve.v1.PublishRequest\x1a\x1d.pathsieve.v1.PublishResponse\x12\\\n\rPublishStream\x12\".pathsieve.v1.PublishStreamRequest\x1a#.pathsieve.v1.PublishStreamResponse(\x01\x30\x01\x12]\n\x0eStageDocuments\x12#.pathsieve.v1.StageDocumentsRequest\x1a$.pathsieve.v1.StageDocumentsResponse(\x01\x12R\n\x0b\x43ommitBatch\x12 .pathsieve.v1.CommitBatchRequest\x1a!.pathsieve.v1.CommitBatchResponse\x12O\n\nAbortBatch\x12\x1f.pathsieve.v1.AbortBatchRequest\x1a .pathsieve.v1.AbortBatchResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,19 +44,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PUBLISHSTREAMRESPONSE']._serialized_start=432
   _globals['_PUBLISHSTREAMRESPONSE']._serialized_end=567
   _globals['_PART']._serialized_start=569
-  _globals['_PART']._serialized_end=611
-  _globals['_STAGEDOCUMENTSREQUEST']._serialized_start=614
-  _globals['_STAGEDOCUMENTSREQUEST']._serialized_end=744
-  _globals['_STAGEDOCUMENTSRESPONSE']._serialized_start=746
-  _globals['_STAGEDOCUMENTSRESPONSE']._serialized_end=832
-  _globals['_COMMITBATCHREQUEST']._serialized_start=834
-  _globals['_COMMITBATCHREQUEST']._serialized_end=919
-  _globals['_COMMITBATCHRESPONSE']._serialized_start=921
-  _globals['_COMMITBATCHRESPONSE']._serialized_end=1003
-  _globals['_ABORTBATCHREQUEST']._serialized_start=1005
-  _globals['_ABORTBATCHREQUEST']._serialized_end=1054
-  _globals['_ABORTBATCHRESPONSE']._serialized_start=1056
-  _globals['_ABORTBATCHRESPONSE']._serialized_end=1076
-  _globals['_PUBLISHSERVICE']._serialized_start=1079
-  _globals['_PUBLISHSERVICE']._serialized_end=1521
+  _globals['_PART']._serialized_end=649
+  _globals['_STAGEDOCUMENTSREQUEST']._serialized_start=652
+  _globals['_STAGEDOCUMENTSREQUEST']._serialized_end=782
+  _globals['_STAGEDOCUMENTSRESPONSE']._serialized_start=784
+  _globals['_STAGEDOCUMENTSRESPONSE']._serialized_end=870
+  _globals['_COMMITBATCHREQUEST']._serialized_start=872
+  _globals['_COMMITBATCHREQUEST']._serialized_end=957
+  _globals['_COMMITBATCHRESPONSE']._serialized_start=959
+  _globals['_COMMITBATCHRESPONSE']._serialized_end=1041
+  _globals['_ABORTBATCHREQUEST']._serialized_start=1043
+  _globals['_ABORTBATCHREQUEST']._serialized_end=1092
+  _globals['_ABORTBATCHRESPONSE']._serialized_start=1094
+  _globals['_ABORTBATCHRESPONSE']._serialized_end=1114
+  _globals['_PUBLISHSERVICE']._serialized_start=1117
+  _globals['_PUBLISHSERVICE']._serialized_end=1559
 # @@protoc_insertion_point(module_scope)

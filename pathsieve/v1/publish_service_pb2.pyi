@@ -160,19 +160,25 @@ class Part(_message.Message):
 
     PARTITION_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
     partition: _builtins.int
     attempt: _builtins.int
+    documents: _builtins.int
+    """In a commit: how many documents must be staged under it, or nothing is published. Unset: as many as there are."""
     def __init__(
         self,
         *,
         partition: _builtins.int = ...,
         attempt: _builtins.int = ...,
+        documents: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_documents", b"_documents", "documents", b"documents"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "partition", b"partition"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_documents", b"_documents", "attempt", b"attempt", "documents", b"documents", "partition", b"partition"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__documents: _TypeAlias = _typing.Literal["documents"]  # noqa: Y015
+    _WhichOneofArgType__documents: _TypeAlias = _typing.Literal["_documents", b"_documents"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__documents) -> _WhichOneofReturnType__documents | None: ...
 
 Global___Part: _TypeAlias = Part  # noqa: Y015
 

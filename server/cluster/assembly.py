@@ -21,7 +21,6 @@ from server.cluster.shared_catalog import SharedCatalog
 from server.cluster.sharing import Holder, Sharing
 from server.deliveries import Deliveries
 from server.ephemeral_filters import EphemeralFilters
-from server.filters import TenantFilters
 from server.housekeeping import Housekeeping
 from server.log.cursors import Cursors
 from server.log.follower import LogFollower
@@ -30,6 +29,7 @@ from server.publishing import Append, Publishing
 from server.staging import Staging
 from server.store import open_store
 from server.store.jobs import Operation
+from sievefilters import StandingFilters
 
 __all__ = ["Share", "open_replica"]
 
@@ -91,11 +91,12 @@ async def open_replica(
         cursors,
         deliveries,
         publishing,
-        Staging(store, publishing, TenantFilters(settings.extractors, settings.document_limits)),
+        Staging(store, publishing, StandingFilters(settings.extractors, settings.document_limits)),
         EphemeralFilters(catalog, deliveries),
         Housekeeping(store, log, settings.retention, clock, lambda: notifying.is_keeper),
         ReplicaPlacement(notifying, owners),
     )
+    broker.reading.catch_up = follower.catch_up
     parts = Parts(
         sharing,
         holdings,

@@ -21,14 +21,13 @@ import numpy as np
 
 from server.cluster.token_bits import no_tokens
 from server.documents import Document
-from server.extractors import Extractors
 from server.filter_places import FilterPlaces
-from server.filters import Handle, TenantFilters
 from server.matching import EngineMatching, Match
-from server.number_array import NumberArray
 from server.store import Store
 from server.store.subscriptions import Changes, Columns
 from server.subscriptions import Filter, Subscription
+from sievefilters import Extractors, Handle, StandingFilters
+from sievefilters.number_array import NumberArray
 from xpathfilter import DocumentLimits
 
 __all__ = ["Holdings"]
@@ -53,7 +52,7 @@ class Holdings:
         on_load: Callable[[float], None] = lambda seconds: None,
         linger: float = LINGER,
     ) -> None:
-        self.tenants: dict[str, TenantFilters] = {}
+        self.tenants: dict[str, StandingFilters] = {}
         self.engines = EngineMatching(self.filters_of, threads, on_match)
         self.changing = asyncio.Lock()
         self.loaded = no_tokens()
@@ -71,12 +70,12 @@ class Holdings:
         self._wanted: set[int] = set()
         self._unloading: set[asyncio.Task[None]] = set()
 
-    def filters_of(self, tenant: str) -> TenantFilters:
+    def filters_of(self, tenant: str) -> StandingFilters:
         """The engines of a tenant; a tenant that is new gets its own. May be called from any thread."""
         with self._new_tenant:
             if tenant not in self.tenants:
                 self._tenant_names.append(tenant)
-                self.tenants[tenant] = TenantFilters(self._extractors, self._document_limits)
+                self.tenants[tenant] = StandingFilters(self._extractors, self._document_limits)
             return self.tenants[tenant]
 
     async def match(self, tenant: str, documents: Sequence[Document]) -> tuple[np.ndarray, Match]:

@@ -26,11 +26,11 @@ from server.cluster.peers import Peers
 from server.cluster.token_bits import from_bytes, no_tokens, to_bytes
 from server.documents import Document
 from server.errors import NoOwner, StoreUnavailable
-from server.filters import Matched
 from server.log.number_codes import unpack_ascending
 from server.matching import Match
 from server.rpc.translate import document_to
 from server.store import Store
+from sievefilters import Matched
 
 __all__ = ["Owners", "SharedMatching"]
 

@@ -32,6 +32,7 @@ from server.errors import NotFound, ServerError, StoreUnavailable
 from server.log.follower import LogFollower
 from server.store import Store
 from server.store.hints import LOG, Hints
+from server.subscriptions import N_TOKENS
 
 __all__ = ["Parts", "Replica"]
 
@@ -119,6 +120,7 @@ class Replica:
         self.parts = parts
         self._tasks: list[asyncio.Task[None]] = []
         self._watchers: list[Callable[[], None]] = []
+        self._loads: dict[str, Sequence[int]] = {kind: [0] * N_TOKENS for kind in (MATCHING, NOTIFYING)}
         self._hints = Hints(parts.hints_url, self._hint)
         for tokens in (parts.sharing.matching, parts.sharing.notifying):
             tokens.on_change.append(self._changed)
@@ -138,6 +140,10 @@ class Replica:
 
     def ownerships(self) -> dict[str, Sequence[Ownership]]:
         return {MATCHING: self.parts.sharing.matching.owners, NOTIFYING: self.parts.sharing.notifying.owners}
+
+    def loads(self) -> Mapping[str, Sequence[int]]:
+        """How many subscriptions each token stands for, as last counted."""
+        return self._loads
 
     def observe(self) -> ClusterObservation:
         """What the metrics tell."""
@@ -247,10 +253,11 @@ class Replica:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _recount(self) -> None:
-        """Know, roughly, how many subscriptions each tenant has: others take some too."""
+        """Know, roughly, how many subscriptions each tenant and each token has: others take some too."""
         while True:
-            await asyncio.sleep(RECOUNT_SECONDS)
             try:
                 await self.parts.catalog.recount()
+                self._loads = dict(zip((MATCHING, NOTIFYING), await self.parts.catalog.loads(), strict=True))
             except StoreUnavailable as error:
                 logger.warning("subscriptions could not be counted: %s", error)
+            await asyncio.sleep(RECOUNT_SECONDS)

@@ -16,10 +16,9 @@ from server.checks import SubscriptionLimits, check_subscription
 from server.cluster.following import Following
 from server.cluster.holdings import Holdings
 from server.deliveries import Deliveries, DeliverySettings
-from server.extractors import Extractors
-from server.filters import Handle, Refused, TenantFilters
 from server.store import Store
 from server.subscriptions import Filter, Subscription
+from sievefilters import Extractors, Handle, Refused, StandingFilters
 from xpathfilter import DocumentLimits
 
 __all__ = ["SharedCatalog"]
@@ -54,6 +53,10 @@ class SharedCatalog(Catalog):
         self._counts.clear()
         self._counts.update(counts)
 
+    async def loads(self) -> tuple[list[int], list[int]]:
+        """How many subscriptions each matching token stands for, and each notifying token."""
+        return await self._table.loads()
+
     async def _create_many(self, tenant: str, subscriptions: Sequence[Subscription]) -> list[Created]:
         named = [replace(one, id=one.id or uuid.uuid4().hex, tenant=tenant) for one in subscriptions]
         outcomes: list[Created] = [self._checked(one) for one in named]
@@ -74,7 +77,7 @@ class SharedCatalog(Catalog):
 
     def _try(self, filters: Sequence[Filter]) -> list[Refused | None]:
         """In a thread: compile filters, to see whether they can be, in engines that are thrown away."""
-        prepared = TenantFilters(self._extractors, self._document_limits).prepare_many(filters)
+        prepared = StandingFilters(self._extractors, self._document_limits).prepare_many(filters)
         return [None if isinstance(outcome, Handle) else outcome for outcome in prepared]
 
     async def _update(self, tenant: str, subscription_id: str, etag: str, changes: Changes) -> Subscription:

@@ -109,6 +109,13 @@ class Consumer:
             self.feeding.feed([subscription])
         self.wake()
 
+    def passed(self) -> None:
+        """Cursors were moved forward: what is done by now is on its way no more."""
+        for lease in list(self._leases):
+            self.narrow(lease, self._environment.cursors.undone(lease.numbers, lease.sequences))
+        self.wake()
+        self.end_if_idle()
+
     # Streams
 
     def enter(self, stream: Attachment) -> None:

@@ -50,6 +50,12 @@ class Consumers:
         listener = self._environment.routes.listener(number)
         return listener.consumer if isinstance(listener, Feed) else None
 
+    def passed(self, numbers: np.ndarray) -> None:
+        """Cursors of some numbers were moved forward: whoever has one of them lets go of what is done by now."""
+        self._environment.routes.ensure(int(numbers.max(initial=0)))
+        for consumer in {one.consumer for one in self._environment.routes.listeners(numbers) if isinstance(one, Feed)}:
+            consumer.passed()
+
     def follower(self, tenant: str) -> Consumer | None:
         """Who has all subscriptions of the tenant."""
         return self._followers.get(tenant)

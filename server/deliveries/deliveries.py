@@ -160,6 +160,12 @@ class Deliveries:
         self._pulls.acknowledge(subscription, sequences)
         await self._cursors.flush()
 
+    async def acknowledge_through(self, numbers: np.ndarray, sequences: np.ndarray) -> None:
+        """All up to these sequences is done, durably when it returns; numbers come once."""
+        self._cursors.acknowledge_through(numbers, sequences)
+        self._consumers.passed(numbers)
+        await self._cursors.flush()
+
     async def modify_ack_deadline(self, subscription: Subscription, sequences: Sequence[int], seconds: float) -> None:
         """A later deadline for messages that were pulled; zero returns them. Those that are not out are passed over."""
         if seconds < 0:

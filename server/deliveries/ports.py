@@ -58,6 +58,9 @@ class Cursors(Protocol):
     def acknowledge(
         self, numbers: np.ndarray, sequences: np.ndarray, positions: np.ndarray | int | None = None
     ) -> None: ...
+    def acknowledge_through(self, numbers: np.ndarray, sequences: np.ndarray) -> None:
+        """All up to these sequences is done, for numbers that come once."""
+
     def undone(self, numbers: np.ndarray, sequences: np.ndarray) -> np.ndarray:
         """A mask: which of these have still to be delivered."""
 

@@ -49,6 +49,7 @@ class Cursors:
         self.floors = np.zeros(BLOCK, np.int64)
         self.floor_positions = np.zeros(BLOCK, np.int64)
         self.gone = np.zeros(BLOCK, np.int64)
+        self.n_expired = 0  # past retention, and never done, since the start
         self.flush_interval = flush_interval
         self.fence: Callable[[Sequence[int]], Operation] = lambda tokens: lambda connection: None
         self.on_fenced: Callable[[Sequence[int]], None] = lambda tokens: None
@@ -154,6 +155,18 @@ class Cursors:
         self._touch(advanced)
         self._keep_aside(numbers[ahead], sequences[ahead])
         self._advance(numbers[exists & self._has_leftovers[numbers]])
+
+    def acknowledge_through(self, numbers: np.ndarray, sequences: np.ndarray) -> None:
+        """All up to these sequences is done, for numbers that come once; floors only move forward."""
+        highest = int(numbers.max(initial=0))
+        self._log.ensure(highest)
+        self.ensure(highest)
+        reached = np.minimum(sequences, self._log.heads[numbers])
+        ahead = reached > self.floors[numbers]
+        advanced = numbers[ahead]
+        self.floors[advanced] = reached[ahead]
+        self._touch(advanced)
+        self._advance(advanced[self._has_leftovers[advanced]])
 
     def floor(self, number: int) -> int:
         """Everything of a subscription up to this sequence is done."""
@@ -339,7 +352,9 @@ class Cursors:
         self._touch(numbers)
         self._advance(lost_numbers[self._has_leftovers[lost_numbers]])
         await self.flush()
-        return before - self.backlog(lost_numbers)
+        n_lost = before - self.backlog(lost_numbers)
+        self.n_expired += n_lost
+        return n_lost
 
     async def skip_expired(self, expired: int) -> int:
         """The keeper has dropped all records up to a position: floors move past them; how many were never done."""
@@ -356,6 +371,7 @@ class Cursors:
                 self.floors[number] = self.gone[number] = first - 1
                 self._advance(np.array([number])[self._has_leftovers[[number]]])
             self._touch(np.array([number]))
+        self.n_expired += n_skipped
         return n_skipped
 
     def _keep_aside(self, numbers: np.ndarray, sequences: np.ndarray) -> None:

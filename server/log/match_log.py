@@ -4,7 +4,7 @@
                                   │ large enough
                                   ▼
                                 segment_closer: index built in a thread ──▶ closed segment, heads checkpointed
-    read, read_from, sequence_at ──▶ log_reader
+    read, read_from, sequence_at ──▶ reader;  ranges, again and again the same ──▶ ranges
     expire ──▶ retention: whole segments are dropped, and cursors moved past them
 
 The SEQUENCE of a subscription's match is how many records, up to this one, hold its number. It is never written: heads
@@ -22,6 +22,7 @@ from server.documents import Document
 from server.errors import StoreError
 from server.log import rows as log_rows
 from server.log.number_codes import pack_ascending, unpack_ascending
+from server.log.ranges import RangeReader
 from server.log.reader import LogReader
 from server.log.recent_records import Record
 from server.log.retention import Expired, Retention
@@ -45,6 +46,7 @@ class MatchLog:
         self.on_append: Callable[[Sequence[Record]], None] | None = None
         self.tail = tail
         self.reader = LogReader(store, log, tail, cache_bytes)
+        self.ranges = RangeReader(store, log, tail, self.reader)
         self.closer = SegmentCloser(store, log, tail)
         self.retention = Retention(store, log, tail, self.closer)
         self.read = self.reader.read

@@ -8,6 +8,8 @@ The open part grows at its end; when it is large enough it is sealed and becomes
 by many comes back as a part.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 __all__ = ["Part"]
@@ -101,9 +103,21 @@ class Part:
 
     def narrowed(self, position: int, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of one record that are `wanted` (a bool for each number), and their sequences."""
+        numbers, sequences = self.of(position)
+        kept = wanted[numbers]
+        return numbers[kept], sequences[kept]
+
+    def of(self, position: int) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers and sequences of one record."""
         start, end = self._starts[position - self.first_position : position - self.first_position + 2]
-        kept = wanted[self._numbers[start:end]]
-        return self._numbers[start:end][kept], self._sequences[start:end][kept]
+        return self._numbers[start:end], self._sequences[start:end]
+
+    def of_all(self, positions: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers and sequences of some records, one record after the other."""
+        chosen = np.zeros(self.n_records, np.bool_)
+        chosen[np.array(positions, np.int64) - self.first_position] = True
+        kept = np.repeat(chosen, np.diff(self.starts))
+        return self.numbers[: len(kept)][kept], self.sequences[: len(kept)][kept]
 
     def positions_of(self, wanted: np.ndarray, after: int, limit: int) -> list[int]:
         """The first positions after `after` whose records hold a wanted number, at most `limit`."""

@@ -79,9 +79,9 @@ class LogReader:
     ) -> list[tuple[int, Document]]:
         """Sequences from `first_sequence` on with their documents: at least one if there is one."""
         places = await self.places(number, first_sequence, max_messages)
-        found, n_seen = await self._documents([position for _, position in places], max_bytes)
+        found, n_seen = await self.documents([position for _, position in places], max_bytes)
         if n_seen:
-            self._set_bookmark(number, *places[n_seen - 1])
+            self.set_bookmark(number, *places[n_seen - 1])
         return [(sequence, found[position]) for sequence, position in places if position in found]
 
     async def places(self, number: int, first_sequence: int, limit: int) -> list[tuple[int, int]]:
@@ -130,14 +130,14 @@ class LogReader:
         self, numbers: np.ndarray, position: int, max_records: int, max_bytes: int
     ) -> tuple[list[Record], int]:
         """Records after a position that concern any of `numbers`, narrowed to them, and the position read up to."""
-        part = await self._part_after(position)
+        part = await self.part_after(position)
         if part is None:
             return [], self._tail.position
         wanted = np.zeros(max(len(self._tail.heads), int(numbers.max(initial=0)) + 1), np.bool_)
         wanted[numbers] = True
         end = part.last_position
         positions = part.positions_of(wanted, position, max_records)
-        found, n_seen = await self._documents(positions, max_bytes)
+        found, n_seen = await self.documents(positions, max_bytes)
         records = [Record(each, found[each], *part.narrowed(each, wanted)) for each in positions if each in found]
         return records, end if n_seen == len(positions) < max_records else positions[n_seen - 1]
 
@@ -164,7 +164,7 @@ class LogReader:
         late = (rank for rank, position in enumerate(positions) if times.get(position, -1.0) >= time)
         return sequence + rank if (rank := next(late, -1)) >= 0 else 0
 
-    async def _part_after(self, position: int) -> Part | None:
+    async def part_after(self, position: int) -> Part | None:
         """The part that holds the record after a position, or the next that there is."""
         segments = self._tail.segments_after(position)
         if not segments:
@@ -177,7 +177,7 @@ class LogReader:
             self._parts.put(segment.first_position, part)
         return part
 
-    async def _documents(self, positions: Sequence[int], max_bytes: int) -> tuple[dict[int, Document], int]:
+    async def documents(self, positions: Sequence[int], max_bytes: int) -> tuple[dict[int, Document], int]:
         """The documents at the first of some positions, as many as `max_bytes` hold and at least one, and how many
         positions that are. Those that retention has dropped meanwhile are missing."""
         found: dict[int, Document] = {}
@@ -207,7 +207,8 @@ class LogReader:
         told = self.start_of(number, first_sequence)
         return max(told, position) if bookmarked < first_sequence else told
 
-    def _set_bookmark(self, number: int, sequence: int, position: int) -> None:
+    def set_bookmark(self, number: int, sequence: int, position: int) -> None:
+        """Where a sequence is, so that who reads on from there finds the place."""
         self._bookmarks[number] = (sequence, position)
         self._bookmarks.move_to_end(number)
         if len(self._bookmarks) > MAX_BOOKMARKS:

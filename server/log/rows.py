@@ -40,7 +40,9 @@ __all__ = [
     "read_open_records",
     "read_segment",
     "read_state",
+    "read_tenants",
     "read_times",
+    "tenant_end",
 ]
 
 Value = TypeVar("Value")
@@ -213,6 +215,22 @@ def read_times(connection: Connection, log: int, positions: Sequence[int]) -> di
             WHERE r.log = ? AND r.position IN ({placeholders(len(some))})"""
         found.update(connection.execute(sql, (log, *some)))
     return found
+
+
+def read_tenants(connection: Connection, log: int, first: int, last: int) -> list[Row]:
+    """(position, tenant) of the records from one position to another; those that were dropped are missing."""
+    sql = """SELECT r.position, d.tenant FROM records r JOIN documents d ON d.number = r.document
+        WHERE r.log = ? AND r.position BETWEEN ? AND ? ORDER BY r.position"""
+    return connection.execute(sql, (log, first, last))
+
+
+def tenant_end(connection: Connection, log: int, tenant: str, after: int, last: int, n_documents: int) -> int:
+    """Where a tenant's next so many documents after a position end; `after` if it has none."""
+    sql = """SELECT max(position) FROM (
+        SELECT r.position FROM records r JOIN documents d ON d.number = r.document
+        WHERE r.log = ? AND r.position > ? AND r.position <= ? AND d.tenant = ? ORDER BY r.position LIMIT ?) AS found"""
+    ((found,),) = connection.execute(sql, (log, after, last, tenant, n_documents))
+    return after if found is None else int(found)
 
 
 def read_chunks(connection: Connection, log: int, chunk: int, first: int, last: int) -> dict[int, SegmentChunk]:

@@ -78,6 +78,7 @@ def cluster_of(replica: "Replica") -> wire.Cluster:
             owner=owned.owner,
             generation=owned.generation,
             since=timestamp_to(owned.since) if owned.since else None,
+            subscriptions=replica.loads()[kind][owned.token],
         )
         for kind, owners in replica.ownerships().items()
         for owned in owners

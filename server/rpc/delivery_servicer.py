@@ -1,6 +1,6 @@
 """DeliveryService: notifications out."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pathsieve.v1 import delivery_service_pb2 as wire
@@ -8,6 +8,7 @@ from pathsieve.v1.delivery_service_pb2_grpc import DeliveryServiceServicer
 from server.broker import Broker
 from server.deliveries import Attachment, AttachMode, Credit, DeadLetter, EphemeralAttachment
 from server.errors import DeliveredElsewhere, InvalidRequest
+from server.reading import Mark, Notification
 from server.rpc.attach_stream import AttachStream
 from server.rpc.delivery_events import credit_from
 from server.rpc.gate import caller
@@ -41,7 +42,9 @@ class DeliveryServicer(DeliveryServiceServicer):
             try:
                 attachment = await self._attached(start)
             except DeliveredElsewhere as elsewhere:
-                await context.write(wire.AttachResponse(elsewhere=_elsewhere(elsewhere)))
+                await context.write(
+                    wire.AttachResponse(elsewhere=wire.Elsewhere(placements=_placements(elsewhere.names)))
+                )
                 return
             try:
                 await AttachStream(attachment, request_iterator, context).run(revoked)
@@ -100,6 +103,38 @@ class DeliveryServicer(DeliveryServiceServicer):
             next_page_token="" if is_last else page_token_to(str(letters[-1].sequence)),
         )
 
+    async def ReadNotifications(
+        self, request: wire.ReadNotificationsRequest, context: Any
+    ) -> wire.ReadNotificationsResponse:
+        subscription_id = id_from(request.subscription, "subscription")
+        limits = request.max_messages, request.max_bytes
+        page = await self._broker().read(caller().tenant, subscription_id, request.after, request.through, *limits)
+        return wire.ReadNotificationsResponse(
+            subscriptions=page.names,
+            notifications=[_notification_to(one) for one in page.notifications],
+            through=page.through,
+            dropped=page.dropped,
+        )
+
+    async def GetRanges(self, request: wire.GetRangesRequest, context: Any) -> wire.GetRangesResponse:
+        ids = _ids_from(request.subscriptions, "subscriptions")
+        if ids == [ALL]:
+            found = [await self._broker().tenant_range(caller().tenant, request.after, request.max_documents)]
+        else:
+            found = list(await self._broker().ranges(caller().tenant, ids))
+        ranges = [
+            wire.Range(subscription=one.name, dropped=one.dropped, head=one.head, through=one.through) for one in found
+        ]
+        return wire.GetRangesResponse(ranges=ranges)
+
+    async def AcknowledgeThrough(
+        self, request: wire.AcknowledgeThroughRequest, context: Any
+    ) -> wire.AcknowledgeThroughResponse:
+        ids = _ids_from([mark.subscription for mark in request.marks], "marks.subscription")
+        marks = [Mark(one, mark.through, mark.after) for one, mark in zip(ids, request.marks, strict=True)]
+        names = await self._broker().acknowledge_through(caller().tenant, marks, request.here_only)
+        return wire.AcknowledgeThroughResponse(elsewhere=_placements(names))
+
 
 def _start(request: wire.AttachRequest | None) -> wire.Start:
     kind = request.WhichOneof("kind") if request else None
@@ -110,15 +145,27 @@ def _start(request: wire.AttachRequest | None) -> wire.Start:
 
 def _ids(start: wire.Start) -> list[str]:
     """The ids of the subscriptions, or the one that stands for all."""
-    ids = [id_from(name, "start.subscriptions") for name in start.subscriptions]
+    return _ids_from(start.subscriptions, "start.subscriptions")
+
+
+def _ids_from(names: Iterable[str], field: str) -> list[str]:
+    ids = [id_from(name, field) for name in names]
     if ALL in ids and len(ids) > 1:
-        raise InvalidRequest("start.subscriptions", "expected subscriptions/- alone, since it stands for all")
+        raise InvalidRequest(field, "expected subscriptions/- alone, since it stands for all")
     return ids
 
 
-def _elsewhere(elsewhere: DeliveredElsewhere) -> wire.Elsewhere:
-    placements = [wire.Placement(address=address, subscriptions=names) for address, names in elsewhere.names.items()]
-    return wire.Elsewhere(placements=placements)
+def _placements(names: Mapping[str, Sequence[str]]) -> list[wire.Placement]:
+    return [wire.Placement(address=address, subscriptions=some) for address, some in names.items()]
+
+
+def _notification_to(notification: Notification) -> wire.Notification:
+    return wire.Notification(
+        document=document_to(notification.document),
+        position=notification.position,
+        slots=notification.slots,
+        sequences=notification.sequences,
+    )
 
 
 def _mode(start: wire.Start) -> AttachMode:

@@ -42,7 +42,7 @@ class PeerServicer(PeerServiceServicer):
 class _Stream:
     """One peer's batches, answered in any order; what is answered by then goes out together.
 
-    If one cannot be answered the stream ends: then its peer knows, and asks for all of them again.
+    A batch that cannot be answered ends the stream: the peer then asks elsewhere, or again.
     """
 
     def __init__(self, answering: "Answering", context: Any) -> None:
@@ -57,10 +57,9 @@ class _Stream:
             async for request in requests:
                 self._answering.settle(request.outcomes)
                 for batch in request.batches:
-                    answering = tasks.create_task(self._answer(batch))
-                    working.add(answering)
-                    answering.add_done_callback(working.discard)
-            for task in list(working):
+                    working.add(task := tasks.create_task(self._answer(batch)))
+                    task.add_done_callback(working.discard)
+            for task in list(working):  # nobody listens any more
                 task.cancel()
 
     async def _answer(self, batch: MatchBatch) -> None:

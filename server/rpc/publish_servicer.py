@@ -58,7 +58,8 @@ class PublishServicer(PublishServiceServicer):
 
     async def CommitBatch(self, request: wire.CommitBatchRequest, context: Any) -> wire.CommitBatchResponse:
         parts = [Part(part.partition, part.attempt) for part in request.parts]
-        committed = await self._broker().commit(caller().tenant, request.query, request.batch, parts)
+        sizes = [part.documents if part.HasField("documents") else None for part in request.parts]
+        committed = await self._broker().commit(caller().tenant, request.query, request.batch, parts, sizes)
         return wire.CommitBatchResponse(
             documents=committed.documents, matches=committed.matches, repeated_commit=committed.repeated
         )

@@ -14,9 +14,11 @@ committed at one stroke.
 import json
 import time
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from server.documents import Document
+from server.errors import InvalidRequest
 from server.store.databases import Connection
 from server.store.document_codes import DOCUMENT_COLUMNS, document_from_row, document_to_row
 from server.store.jobs import Operation
@@ -66,9 +68,9 @@ class StagingTable:
         now = self._clock()
         await self._store.write(lambda connection: _stage(connection, batch, part, documents, first_place, now))
 
-    async def staged(self, batch: Batch, parts: Sequence[Part]) -> list[Document]:
-        """The documents of some parts, in order."""
-        return await self._store.read(lambda connection: _staged(connection, batch, parts))
+    async def staged(self, batch: Batch, parts: Sequence[Part], sizes: Sequence[int | None] = ()) -> list[Document]:
+        """The documents of some parts, in order; `InvalidRequest` if one has not as many as `sizes` says."""
+        return await self._store.read(lambda connection: _staged(connection, batch, parts, sizes))
 
     async def result(self, batch: Batch) -> dict[str, int] | None:
         """The result of a committed batch."""
@@ -101,10 +103,17 @@ def _stage(
     connection.insert("staged", COLUMNS, rows)
 
 
-def _staged(connection: Connection, batch: Batch, parts: Sequence[Part]) -> list[Document]:
+def _staged(connection: Connection, batch: Batch, parts: Sequence[Part], sizes: Sequence[int | None]) -> list[Document]:
     sql = f"""SELECT {", ".join(DOCUMENT_COLUMNS)} FROM staged
         WHERE {OF_BATCH} AND part = ? AND attempt = ? ORDER BY place"""
-    return [document_from_row(row) for part in parts for row in connection.execute(sql, (*batch, *part))]
+    documents: list[Document] = []
+    for part, size in zip_longest(parts, sizes):
+        rows = connection.execute(sql, (*batch, *part))
+        if size not in (None, len(rows)):
+            found = f"expected {size:,} documents staged under {part}, found {len(rows):,}"
+            raise InvalidRequest("parts", f"{found}; they were dropped by an abort or by age: stage them again")
+        documents += map(document_from_row, rows)
+    return documents
 
 
 def _result(connection: Connection, batch: Batch) -> dict[str, int] | None:

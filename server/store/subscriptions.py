@@ -17,7 +17,7 @@ from server.errors import AlreadyExists, EtagMismatch, NotFound
 from server.store.databases import Connection, Row, placeholders
 from server.store.subscription_codes import COLUMNS, from_row, namespaces_from_text, to_row
 from server.store.tables import ReadsAndWrites
-from server.subscriptions import Subscription
+from server.subscriptions import N_TOKENS, Subscription
 
 __all__ = ["Changes", "Columns", "Page", "SubscriptionTable", "Tombstone"]
 
@@ -100,6 +100,11 @@ class SubscriptionTable:
         wanted = [int(number) for number in numbers]
         return await self._store.read(lambda connection: _by_numbers(connection, wanted))
 
+    async def ids_of(self, numbers: Iterable[int]) -> dict[int, str]:
+        """The ids of some numbers, also of those that were deleted, as long as there is a trace of them."""
+        wanted = [int(number) for number in numbers]
+        return await self._store.read(lambda connection: _ids_of(connection, wanted))
+
     async def by_ids(self, tenant: str, ids: Sequence[str]) -> dict[str, Subscription]:
         """Those that exist of some ids of a tenant."""
         return await self._store.read(lambda connection: _by_ids(connection, tenant, ids))
@@ -115,6 +120,16 @@ class SubscriptionTable:
         """How many subscriptions each tenant has."""
         sql = "SELECT tenant, count(*) FROM subscriptions GROUP BY tenant"
         return dict(await self._store.read(lambda connection: connection.execute(sql)))
+
+    async def loads(self) -> tuple[list[int], list[int]]:
+        """How many subscriptions each matching token stands for, and each notifying token."""
+        matching = "SELECT token, count(*) FROM subscriptions GROUP BY token"
+        notifying = f"SELECT number & {N_TOKENS - 1} AS notifying, count(*) FROM subscriptions GROUP BY notifying"
+        found: list[dict[int, int]] = await self._store.read(
+            lambda connection: [dict(connection.execute(sql)) for sql in (matching, notifying)]
+        )
+        of_matching, of_notifying = ([counts.get(token, 0) for token in range(N_TOKENS)] for counts in found)
+        return of_matching, of_notifying
 
     async def scan(self, chunk: int = CHUNK) -> AsyncIterator[Columns]:
         """All subscriptions, in the order of their numbers."""
@@ -231,6 +246,16 @@ def _by_numbers(connection: Connection, numbers: Sequence[int]) -> dict[int, Sub
         some = numbers[start : start + NAMES_AT_ONCE]
         sql = f"SELECT {ALL_COLUMNS} FROM subscriptions WHERE number IN ({placeholders(len(some))})"
         found.update((row[0], from_row(row)) for row in connection.execute(sql, some))
+    return found
+
+
+def _ids_of(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for start in range(0, len(numbers), NAMES_AT_ONCE):
+        some = numbers[start : start + NAMES_AT_ONCE]
+        for table in ("subscriptions", "tombstones"):
+            sql = f"SELECT number, id FROM {table} WHERE number IN ({placeholders(len(some))})"
+            found.update((number, subscription_id) for number, subscription_id in connection.execute(sql, some))
     return found
 
 

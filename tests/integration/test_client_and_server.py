@@ -202,3 +202,31 @@ async def test_tokens_and_certificates(tmp_path: Path) -> None:
         assert "good for" in found["TLS"]["found"]
         assert (found["health"]["state"], found["role subscribe"]["state"]) == ("ok", "ok")
         assert found["role publish"]["state"] == "note"
+
+
+async def test_what_is_in_the_log_is_read_as_often_as_one_likes(server: ServerProcess) -> None:
+    """By sequence and by position, in many pages, while the server is killed and comes back."""
+    async with AsyncClient(server.address, timeout=60, patience=60) as client:
+        await client.subscribe(id="all", xpath="//a")
+        await client.subscribe(id="even", boolean="even = TRUE")
+        documents = (Document(f"<a n='{n}'/>", id=f"d{n}", attributes={"even": n % 2 == 0}) for n in range(2500))
+        assert not [result async for result in client.publish_many(documents) if result.error]
+        whole, evens = await client.ranges(["all", "even"])
+        assert (whole.dropped, whole.head, evens.head) == (0, 2500, 1250)
+        found = []
+        async for one in client.read("even", after=3, through=1200):
+            found.append((one.subscription, one.sequence, one.document.id))
+            if len(found) == 500:
+                await server.kill()
+                await server.start(wait=False)
+        assert found == [("subscriptions/even", n + 1, f"d{2 * n}") for n in range(3, 1200)]
+        positions = {one.position: dict(one.matches) async for one in client.read("-")}
+        assert list(positions) == list(range(1, 2501))
+        assert positions[1999] == {"subscriptions/all": 1999, "subscriptions/even": 1000}
+        assert (await client.tenant_range(after=7, max_documents=100)).through == 107
+
+        await client.acknowledge_through({"all": 2000, "even": 10})
+        assert (await client.get("all")).progress.backlog == 500
+        await client.acknowledge_through({"-": 1999}, after=1990)
+        assert (await client.get("even")).progress.floor == 1000
+        assert [message.sequence for message in await client.pull("all", 1)] == [2001]

@@ -20,8 +20,8 @@ class NumberArray:
     [0, 42, 0]
     """
 
-    def __init__(self) -> None:
-        self._values = np.zeros(FIRST_SIZE, np.int64)
+    def __init__(self, values: np.ndarray | None = None) -> None:
+        self._values = np.zeros(FIRST_SIZE, np.int64) if values is None else values
         self._lock = threading.Lock()
 
     def put(self, index: int, value: int) -> None:

@@ -1,4 +1,4 @@
-"""One tenant's filters: which of its subscriptions want a document?
+"""Filters of both engines, and of both in one: which subscriptions want a document?
 
     xpath    ──────────────▶ XPathIndex ──▶ ids ──▶ owners ──▶ numbers ─┐
                                  │ atoms that are true                   ├──▶ the document's numbers, ascending
@@ -15,21 +15,21 @@ every atom that is asked for had been there to be decided. In a document without
 Every method may be called from any thread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from boolmatch import BooleanIndex, BooleanMatchError, EventError
-from server.atoms import Atoms, Name, Namespaces
-from server.documents import AttributeValue, Document
-from server.extractors import Extractors
-from server.number_array import NumberArray
-from server.subscriptions import Filter
+from sievefilters.atoms import Atoms, Name
+from sievefilters.extractors import Extractors
+from sievefilters.given import AttributeValue, Document, Filter, Namespaces
+from sievefilters.number_array import NumberArray
+from sievefilters.parts import parts_from_stored, stored_parts
 from xpathfilter import DocumentError, DocumentLimits, NamespaceError, XPathFilterError, XPathIndex
 
-__all__ = ["Handle", "Matched", "Refused", "TenantFilters"]
+__all__ = ["Handle", "Matched", "Refused", "StandingFilters"]
 
 NOBODY = 0
 NO_NUMBERS = np.zeros(0, np.int64)
@@ -47,12 +47,13 @@ class Handle:
     atoms: tuple[int, ...] = ()
 
 
-class TenantFilters:
+class StandingFilters:
     """The two engines and the owners of what is in them.
 
-    >>> filters = TenantFilters()
+    >>> from sievefilters import Given
+    >>> filters = StandingFilters()
     >>> handle = filters.prepare(Filter("boolean", "price > 100 AND NOT XPATH '//halted'"))
-    >>> quote = Document("1", xml=b"<quote/>", attributes={"price": 120})
+    >>> quote = Given(b"<quote/>", {"price": 120})
     >>> filters.match_many([quote])[0].tolist()
     []
     >>> filters.reveal(handle, 7)
@@ -175,7 +176,7 @@ class TenantFilters:
 
     def test(self, filter: Filter, document: Document) -> tuple[bool, str]:
         """Whether a filter would want a document, and why. Nobody else sees the filter."""
-        alone = TenantFilters(self._extractors, self.xpath.limits)
+        alone = StandingFilters(self._extractors, self.xpath.limits)
         return alone._explain(alone.prepare(filter), document)
 
     def _explain(self, handle: Handle, document: Document) -> tuple[bool, str]:
@@ -187,6 +188,24 @@ class TenantFilters:
         true_paths = self._atoms.among(self.xpath.match(document.xml)) if document.xml else ()
         found = self.boolean.explain(handle.id, self.attributes(document), true_paths)
         return found.matched, str(found)
+
+    def stored(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The arrays and the metadata that a file of these filters has. Nobody may change them meanwhile."""
+        return stored_parts(self.xpath, self.boolean, self._owners, self._atoms)
+
+    @classmethod
+    def from_stored(
+        cls,
+        arrays: Mapping[str, np.ndarray],
+        metadata: Mapping[str, Any],
+        extractors: Extractors | None = None,
+        limits: DocumentLimits | None = None,
+    ) -> "StandingFilters":
+        """The filters that `stored` has told of. Limits and extractors are not in it."""
+        filters = cls(extractors, limits)
+        parts = parts_from_stored(arrays, metadata, filters.xpath.limits)
+        filters.xpath, filters.boolean, filters._owners, filters._atoms = parts
+        return filters
 
     def stats(self) -> dict[str, Any]:
         """What the engines say of themselves."""

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from lxml import etree
 
-from server.documents import AttributeValue
-from server.errors import InvalidRequest
+from sievefilters.errors import ExtractorError
+from sievefilters.given import AttributeValue
 from xpathfilter import DocumentLimits, NamespaceError, XPathSyntaxError
 from xpathfilter.document import parse_document
 from xpathfilter.expression import Binary, Call, Expression, Filter, Negate, Path, render
@@ -51,7 +51,7 @@ class Extractors:
     def __len__(self) -> int:
         return len(self._compiled)
 
-    def extract(self, xml: bytes) -> dict[str, AttributeValue]:
+    def extract(self, xml: bytes | str) -> dict[str, AttributeValue]:
         """The attributes that a document has; `DocumentError` if it is not good XML."""
         root = parse_document(xml, self._limits)
         found = {name: _value(evaluate(root)) for name, evaluate in self._compiled.items()}
@@ -62,9 +62,9 @@ def _compiled(name: str, text: str, namespaces: Mapping[str, str]) -> etree.XPat
     try:
         anchored = _anchored(parse(text, namespaces))
     except XPathSyntaxError as error:
-        raise InvalidRequest(f"extractors.{name}", str(error), column=error.column) from error
+        raise ExtractorError(f"extractors.{name}", str(error), error.column) from error
     except NamespaceError as error:
-        raise InvalidRequest(f"namespaces.{error.prefix}", error.reason) from error
+        raise ExtractorError(f"namespaces.{error.prefix}", error.reason) from error
     return etree.XPath(render(anchored), namespaces=dict(namespaces), regexp=False, smart_strings=False)
 
 

@@ -10,14 +10,16 @@ The last one who uses an atom takes it out of the engine.
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
+from sievefilters.given import Namespaces
+from sievefilters.number_array import NumberArray
 from xpathfilter import XPathIndex
 
-__all__ = ["Atoms", "Name", "Namespaces", "Taken"]
+__all__ = ["Atoms", "Name", "Taken"]
 
-Namespaces = tuple[tuple[str, str], ...]
 Name = tuple[str, Namespaces]
 
 
@@ -43,14 +45,14 @@ class Atoms:
         self._lock = threading.Lock()
         self._keys: dict[Name, int] = {}
         self._names: dict[int, Name] = {}
-        self._users: dict[int, int] = {}
+        self._users = NumberArray()
 
     def __len__(self) -> int:
-        return len(self._users)
+        return len(self._names)
 
     def among(self, ids: np.ndarray) -> list[int]:
         """The keys of the atoms among the ids that the XPath engine has found."""
-        return [key for key in ids.tolist() if key in self._users] if self._users else []
+        return ids[self._users.take(ids) > 0].tolist() if self._names else []
 
     @contextmanager
     def taking(self, namespaces: Namespaces) -> Iterator[Taken]:
@@ -68,15 +70,31 @@ class Atoms:
             name = (text, namespaces)
             if name not in self._keys:
                 key = self._xpath.add(text, dict(namespaces))
-                self._keys[name], self._names[key], self._users[key] = key, name, 0
-            self._users[self._keys[name]] += 1
-            return self._keys[name]
+                self._keys[name], self._names[key] = key, name
+            key = self._keys[name]
+            self._users.put(key, self._users[key] + 1)
+            return key
 
     def release(self, keys: Sequence[int]) -> None:
         """These atoms have one user less each."""
         with self._lock:
             for key in keys:
-                self._users[key] -= 1
+                self._users.put(key, self._users[key] - 1)
                 if not self._users[key]:
-                    del self._users[key], self._keys[self._names.pop(key)]
+                    del self._keys[self._names.pop(key)]
                     self._xpath.remove(key)
+
+    def stored(self) -> list[tuple[int, int, Name]]:
+        """Key, users and name of each, for a file."""
+        with self._lock:
+            return [(key, self._users[key], name) for key, name in self._names.items()]
+
+    @classmethod
+    def from_stored(cls, xpath: XPathIndex, stored: Sequence[Any]) -> "Atoms":
+        """The atoms that `stored` has told of, as JSON gives them back."""
+        atoms = cls(xpath)
+        for key, users, (text, namespaces) in stored:
+            name = text, tuple((prefix, uri) for prefix, uri in namespaces)
+            atoms._keys[name], atoms._names[key] = key, name
+            atoms._users.put(key, users)
+        return atoms

@@ -1,5 +1,6 @@
 """A tenant's filters: XPath, Boolean and both in one expression give the oracle's answers, while they come and go."""
 
+import json
 import random
 import threading
 
@@ -10,9 +11,8 @@ from hypothesis import strategies as st
 
 from boolmatch import BooleanSyntaxError, EventError
 from server.documents import Document
-from server.extractors import Extractors
-from server.filters import Handle, TenantFilters
 from server.subscriptions import Filter
+from sievefilters import Extractors, Handle, StandingFilters
 from tests.server_oracle import wanted, wants
 from xpathfilter import DocumentError, NamespaceError, XPathSyntaxError
 
@@ -33,8 +33,11 @@ NAMESPACES = (("p", "urn:d"),)
 
 
 def atoms() -> st.SearchStrategy[str]:
-    paths = st.sampled_from(PATHS).map(lambda path: "XPATH '" + path.replace("'", "''") + "'")
-    return st.one_of(st.sampled_from(PREDICATES), paths)
+    return st.one_of(st.sampled_from(PREDICATES), st.sampled_from(PATHS).map(quoted))
+
+
+def quoted(path: str) -> str:
+    return "XPATH '" + path.replace("'", "''") + "'"
 
 
 def booleans() -> st.SearchStrategy[str]:
@@ -58,7 +61,7 @@ DOCUMENTS = [
 
 @given(st.lists(filters(), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_every_filter_gets_the_documents_that_the_oracle_says(chosen: list[Filter], choice: random.Random) -> None:
-    ours = TenantFilters()
+    ours = StandingFilters()
     handles = [handle for handle in ours.prepare_many(chosen) if isinstance(handle, Handle)]
     assert len(handles) == len(chosen)
     ours.reveal_many(handles, range(1, len(chosen) + 1))
@@ -66,6 +69,31 @@ def test_every_filter_gets_the_documents_that_the_oracle_says(chosen: list[Filte
     for number in choice.sample(sorted(alive), len(alive) // 2):
         ours.discard(handles[number - 1])
         del alive[number]
+    assert_wanted(ours, alive)
+
+
+@given(st.lists(filters(), max_size=12), st.randoms(use_true_random=False))
+@settings(max_examples=30)
+def test_stored_filters_answer_the_same_and_go_on_changing(chosen: list[Filter], choice: random.Random) -> None:
+    ours = StandingFilters()
+    handles = ours.prepare_many(chosen)
+    ours.reveal_many(handles, range(1, len(chosen) + 1))
+    alive = dict(enumerate(chosen, start=1))
+    for number in choice.sample(sorted(alive), len(alive) // 3):
+        ours.discard(handles[number - 1])
+        del alive[number]
+    arrays, metadata = ours.stored()
+    again = StandingFilters.from_stored(arrays, json.loads(json.dumps(metadata)))
+    assert_wanted(again, alive)
+    for number in choice.sample(sorted(alive), len(alive) // 2):
+        again.discard(handles[number - 1])
+        del alive[number]
+    added = [Filter("boolean", quoted(path), NAMESPACES) for path in PATHS]
+    again.reveal_many(again.prepare_many(added), range(100, 100 + len(added)))
+    assert_wanted(again, alive | dict(enumerate(added, start=100)))
+
+
+def assert_wanted(ours: StandingFilters, alive: dict[int, Filter]) -> None:
     for document, found in zip(DOCUMENTS, ours.match_many(DOCUMENTS), strict=True):
         assert isinstance(found, np.ndarray)
         assert found.tolist() == wanted(alive, document)
@@ -75,13 +103,13 @@ def test_every_filter_gets_the_documents_that_the_oracle_says(chosen: list[Filte
 @settings(max_examples=30)
 def test_trying_a_filter_gives_the_oracle_s_answer_and_a_reason(filter: Filter) -> None:
     for document in DOCUMENTS[::3]:
-        matches, why = TenantFilters().test(filter, document)
+        matches, why = StandingFilters().test(filter, document)
         assert matches == wants(filter, document)
         assert why
 
 
 def test_a_prepared_filter_is_nobody_s_until_it_is_revealed() -> None:
-    ours = TenantFilters()
+    ours = StandingFilters()
     handle = ours.prepare(Filter("xpath", "//a"))
     document = Document("1", xml=b"<a/>")
     assert ours.match_many([document])[0].tolist() == []
@@ -92,14 +120,14 @@ def test_a_prepared_filter_is_nobody_s_until_it_is_revealed() -> None:
 
 
 def test_two_filters_of_one_owner_are_one_match() -> None:
-    ours = TenantFilters()
+    ours = StandingFilters()
     for filter in (Filter("xpath", "//a"), Filter("boolean", "XPATH '//a'")):
         ours.reveal(ours.prepare(filter), 5)
     assert ours.match_many([Document("1", xml=b"<a/>")])[0].tolist() == [5]
 
 
 def test_atoms_are_shared_and_go_with_the_last_who_uses_them() -> None:
-    ours = TenantFilters()
+    ours = StandingFilters()
     handles = [ours.prepare(Filter("boolean", f"price > {n} AND XPATH '//a'")) for n in range(3)]
     assert len(ours.xpath) == 1
     for handle in handles:
@@ -109,7 +137,7 @@ def test_atoms_are_shared_and_go_with_the_last_who_uses_them() -> None:
 
 
 def test_a_refused_filter_leaves_no_atom_behind() -> None:
-    ours = TenantFilters()
+    ours = StandingFilters()
     with pytest.raises(XPathSyntaxError) as refused:
         ours.prepare(Filter("boolean", "XPATH '//a' AND XPATH '//['"))
     assert refused.value.column == 3
@@ -125,12 +153,12 @@ def test_bad_filters_among_many_are_refused_alone() -> None:
         Filter("xpath", "//a", (("", "urn:x"),)),
         Filter("boolean", "XPATH '//['"),
     ]
-    kinds = [type(outcome) for outcome in TenantFilters().prepare_many(chosen)]
+    kinds = [type(outcome) for outcome in StandingFilters().prepare_many(chosen)]
     assert kinds == [Handle, XPathSyntaxError, BooleanSyntaxError, Handle, NamespaceError, XPathSyntaxError]
 
 
 def test_bad_documents_among_many_are_refused_alone() -> None:
-    ours = TenantFilters()
+    ours = StandingFilters()
     ours.reveal(ours.prepare(Filter("xpath", "//a")), 1)
     documents = [
         Document("good", xml=b"<a/>"),
@@ -143,7 +171,7 @@ def test_bad_documents_among_many_are_refused_alone() -> None:
 
 
 def test_extractors_feed_boolean_filters_and_what_the_document_brings_wins() -> None:
-    ours = TenantFilters(Extractors({"price": "number(//price)", "symbol": "//@symbol"}))
+    ours = StandingFilters(Extractors({"price": "number(//price)", "symbol": "//@symbol"}))
     ours.reveal(ours.prepare(Filter("boolean", "price > 100 AND symbol = 'IBM'")), 1)
     xml = b"<quotes><quote symbol='SUN'/><quote symbol='IBM'/><price>120</price></quotes>"
     plain, overruled = Document("1", xml=xml), Document("2", xml=xml, attributes={"price": 5})
@@ -152,7 +180,7 @@ def test_extractors_feed_boolean_filters_and_what_the_document_brings_wins() -> 
 
 def test_no_document_sees_half_of_a_filter_while_filters_come_and_go() -> None:
     """`NOT XPATH` of an atom that was not there yet would be true of every document."""
-    ours = TenantFilters()
+    ours = StandingFilters()
     ours.reveal(ours.prepare(Filter("xpath", "//halted")), 1)
     stop, wrong = threading.Event(), []
     halted = Document("1", xml=b"<quote><halted/></quote>", attributes={"price": 5})

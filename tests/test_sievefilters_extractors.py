@@ -2,8 +2,7 @@
 
 import pytest
 
-from server.errors import InvalidRequest
-from server.extractors import Extractors
+from sievefilters import ExtractorError, Extractors
 from xpathfilter import DocumentError
 
 XML = b"<quote symbol='IBM'><price>120</price><note>one<b> two</b></note><p:d xmlns:p='urn:d'>x</p:d></quote>"
@@ -34,9 +33,9 @@ def test_extracting(expression: str, expected: object) -> None:
 
 
 def test_a_bad_expression_is_refused_with_its_name_and_place() -> None:
-    with pytest.raises(InvalidRequest, match=r"extractors\.price: expected .* at column 3") as refused:
+    with pytest.raises(ExtractorError, match=r"extractors\.price: expected .* at column 3") as refused:
         Extractors({"price": "//["})
-    assert refused.value.facts == {"field": "extractors.price", "column": 3}
+    assert (refused.value.field, refused.value.column) == ("extractors.price", 3)
 
 
 def test_a_bad_document_is_refused() -> None:
@@ -45,6 +44,6 @@ def test_a_bad_document_is_refused() -> None:
 
 
 def test_a_prefix_that_cannot_be_bound_is_refused_with_its_name() -> None:
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(ExtractorError) as refused:
         Extractors({"price": "number(//xml:price)"}, {"xml": "urn:other"})
     assert refused.value.field == "namespaces.xml"
