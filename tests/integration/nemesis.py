@@ -36,6 +36,7 @@ Fault = Callable[[], AbstractAsyncContextManager[None]]
 LOOK = 0.1
 LONGEST = 15.0
 PATIENCE = 180.0
+ATTEMPTS = 3
 IN_A_CALM, IN_AN_OUTAGE = 60, 60
 
 
@@ -186,8 +187,14 @@ class Nemesis:
         zookeeper.resume()
 
     async def _start_zookeepers(self) -> None:
+        """All of them; one that gave up, because the others were away for too long, is started again."""
         assert self._cluster.zookeeper is not None
-        await asyncio.to_thread(self._cluster.zookeeper.start)
+        for attempt in range(ATTEMPTS):
+            try:
+                return await asyncio.to_thread(self._cluster.zookeeper.start)
+            except CannotStart:
+                if attempt == ATTEMPTS - 1:
+                    raise
 
     # -- links -------------------------------------------------------------------------------------
 
