@@ -30,6 +30,15 @@ async def publish(scene: Scene, at: str, name: str, xml: bytes = b"<a><b/></a>")
     return outcome
 
 
+async def published(scene: Scene, at: str, name: str) -> Published:
+    """The outcome when nobody is missing any more."""
+    while True:
+        outcome = (await scene[at].publish(TENANT, [Document(name, "test", b"<b/>")]))[0]
+        if isinstance(outcome, Published):
+            return outcome
+        assert isinstance(outcome, NoOwner)
+
+
 async def pulled(scene: Scene, subscription_id: str, n_messages: int) -> list[tuple[int, str]]:
     """What a subscription gets, from whichever replica delivers it."""
     number = (await next(iter(scene.replicas.values())).broker.get(TENANT, subscription_id)).number
@@ -102,7 +111,7 @@ async def test_a_lost_peer_is_replaced_and_until_then_documents_are_refused(post
         await scene.stop("b")
         outcome = (await scene["a"].publish(TENANT, [Document("d", "test", b"<b/>")]))[0]
         assert isinstance(outcome, NoOwner)
-        publishing = asyncio.create_task(publish(scene, "a", "d"))
+        publishing = asyncio.create_task(published(scene, "a", "d"))
         await scene.give("matching", range(256), "a")
         assert (await publishing).matches == 1
 
@@ -134,6 +143,22 @@ async def test_sequences_go_on_and_acknowledgements_stay_when_a_subscription_mov
             got += await pulled(scene, "s", 1)
             await scene.give("notifying", range(256), "ab"[turn % 2])
         assert got == [(turn + 1, f"d{turn}") for turn in range(6)]
+
+
+async def test_who_has_no_store_takes_nothing(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        owners = {kind: list(tokens.owners) for kind, tokens in scene.tokens.items()}
+
+        async def failing(*asked: Any) -> Any:
+            raise StoreUnavailable("for a moment")
+
+        with monkeypatch.context() as spoiled:
+            spoiled.setattr(scene["b"].store._readers, "read", failing)
+            for kind in scene.tokens:
+                with pytest.raises(StoreUnavailable):
+                    await scene.give(kind, range(256), "b")
+        assert {kind: tokens.owners for kind, tokens in scene.tokens.items()} == owners
 
 
 async def test_what_is_not_acknowledged_is_delivered_by_the_next_owner(postgres_url: str) -> None:

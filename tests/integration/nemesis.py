@@ -191,10 +191,12 @@ class Nemesis:
         assert self._cluster.zookeeper is not None
         for attempt in range(ATTEMPTS):
             try:
-                return await asyncio.to_thread(self._cluster.zookeeper.start)
+                await asyncio.to_thread(self._cluster.zookeeper.start)
             except CannotStart:
                 if attempt == ATTEMPTS - 1:
                     raise
+            else:
+                return
 
     # -- links -------------------------------------------------------------------------------------
 
