@@ -200,6 +200,24 @@ class TestFaults:
             assert a.holder.holds.keys() | b.holder.holds.keys() == ALL
 
 
+async def test_one_that_is_unwell_gives_all_away_and_takes_nothing_in_its_next_session(
+    zookeeper: LocalZooKeeper,
+) -> None:
+    async with scene(zookeeper.hosts) as stage:
+        a, b = [await stage.join(name) for name in "ab"]
+        await stage.is_fair(a, b)
+        await a.membership.set_unwell(True)
+        await stage.is_fair(b)
+        await until(lambda: a.holder.holds == {})
+        older = a.zookeeper._client.client_id
+        await expire(a.zookeeper)
+        await until(lambda: a.zookeeper._client.client_id not in (None, older) and a.membership.is_member)
+        await until(lambda: b.membership.members["a"].unwell)
+        await stage.is_fair(b)
+        await a.membership.set_unwell(False)
+        await stage.is_fair(a, b)
+
+
 async def test_who_has_lost_the_session_takes_no_part_until_it_has_its_share_again(zookeeper: LocalZooKeeper) -> None:
     settings = ReplicaSettings("a", "a:1", zookeeper.hosts, new_root(), session_timeout=2.0)
     sharing = ZooKeeperSharing(settings, Recorder(), Recorder())

@@ -30,6 +30,15 @@ async def publish(scene: Scene, at: str, name: str, xml: bytes = b"<a><b/></a>")
     return outcome
 
 
+async def published(scene: Scene, at: str, name: str) -> Published:
+    """The outcome when nobody is missing any more."""
+    while True:
+        outcome = (await scene[at].publish(TENANT, [Document(name, "test", b"<b/>")]))[0]
+        if isinstance(outcome, Published):
+            return outcome
+        assert isinstance(outcome, NoOwner)
+
+
 async def pulled(scene: Scene, subscription_id: str, n_messages: int) -> list[tuple[int, str]]:
     """What a subscription gets, from whichever replica delivers it."""
     number = (await next(iter(scene.replicas.values())).broker.get(TENANT, subscription_id)).number
@@ -103,7 +112,7 @@ async def test_a_lost_peer_is_replaced_and_until_then_documents_are_refused(post
         outcome = (await scene["a"].publish(TENANT, [Document("d", "test", b"<b/>")]))[0]
         assert isinstance(outcome, NoOwner)
         scene.replicas["a"].replica.parts.matching.deadline = 60.0
-        publishing = asyncio.create_task(publish(scene, "a", "d"))
+        publishing = asyncio.create_task(published(scene, "a", "d"))
         await scene.give("matching", range(256), "a")
         assert (await publishing).matches == 1
 
@@ -135,6 +144,22 @@ async def test_sequences_go_on_and_acknowledgements_stay_when_a_subscription_mov
             got += await pulled(scene, "s", 1)
             await scene.give("notifying", range(256), "ab"[turn % 2])
         assert got == [(turn + 1, f"d{turn}") for turn in range(6)]
+
+
+async def test_who_has_no_store_takes_nothing(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        owners = {kind: list(tokens.owners) for kind, tokens in scene.tokens.items()}
+
+        async def failing(*asked: Any) -> Any:
+            raise StoreUnavailable("for a moment")
+
+        with monkeypatch.context() as spoiled:
+            spoiled.setattr(scene["b"].store._readers, "read", failing)
+            for kind in scene.tokens:
+                with pytest.raises(StoreUnavailable):
+                    await scene.give(kind, range(256), "b")
+        assert {kind: tokens.owners for kind, tokens in scene.tokens.items()} == owners
 
 
 async def test_what_is_not_acknowledged_is_delivered_by_the_next_owner(postgres_url: str) -> None:
@@ -257,6 +282,24 @@ async def test_what_should_not_happen_does_not_end_the_following(
         await scene["a"].create(wish("s", "//b"))
         assert (await publish(scene, "a", "d")).matches == 1
         assert await pulled(scene, "s", 1) == [(1, "d")]
+
+
+async def test_a_document_that_cannot_be_matched_fails_alone(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster(postgres_url, "a") as scene:
+        await scene.share()
+        await scene["a"].create(wish("s", "//b"))
+        holdings = scene.replicas["a"].replica.parts.holdings
+
+        async def failing(tenant: str, documents: Sequence[Document]) -> tuple[Any, Any]:
+            raise LookupError("a fault in the program")
+
+        with monkeypatch.context() as spoiled:
+            spoiled.setattr(holdings, "match", failing)
+            outcome = (await scene["a"].publish(TENANT, [Document("d", "test", b"<b/>")]))[0]
+        assert isinstance(outcome, LookupError)
+        assert (await asyncio.wait_for(publish(scene, "a", "e"), 10)).matches == 1
 
 
 async def test_who_was_replaced_and_does_not_know_it_stops_when_the_store_says_so(postgres_url: str) -> None:

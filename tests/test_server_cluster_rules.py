@@ -127,6 +127,17 @@ def test_a_party_that_joins_moves_its_share_and_no_more(situation: tuple[list[st
     assert all(now in (then, "new") for then, now in zip(before, owners, strict=True))
 
 
+@given(situations(), WEIGHTS)
+def test_a_heavy_party_that_joins_moves_its_share_and_what_rounding_has(
+    situation: tuple[list[str], list[Party]], weight: float
+) -> None:
+    owners, parties = situation
+    settle(owners, parties)
+    moves = settle(owners, everybody := [*parties, Party("new", weight)])
+    assert Counter(owners)["new"] <= moves <= Counter(owners)["new"] + len(parties)
+    assert_fair(owners, everybody)
+
+
 @given(situations())
 def test_when_one_leaves_only_its_tokens_move_unless_rounding_has_them(
     situation: tuple[list[str], list[Party]],

@@ -98,7 +98,18 @@ async def open_replica(
     )
     broker.reading.catch_up = follower.catch_up
     parts = Parts(
-        sharing, holdings, following, notifying, follower, catalog, deliveries, matching, peers, settings.store_url
+        sharing,
+        holdings,
+        following,
+        notifying,
+        follower,
+        catalog,
+        deliveries,
+        matching,
+        peers,
+        store,
+        settings.store_url,
+        replica.session_timeout,
     )
     return broker, Replica(replica.name, parts)
 

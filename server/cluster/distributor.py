@@ -118,7 +118,7 @@ class Distributor:
         await self._lose(list(self.mine), "released")
 
     def _others(self) -> list[str]:
-        return [name for name, member in self._membership.members.items() if name != self._me and not member.draining]
+        return [name for name, member in self._membership.members.items() if name != self._me and member.wants_tokens]
 
     def _session(self, state: Session) -> None:
         if state is Session.LOST:
@@ -179,7 +179,8 @@ class Distributor:
         again = [token for token in range(N_TOKENS) if self.owners[token].owner == self._me and token not in self.mine]
         if again:
             return [(token, "acquired") for token in again[:AT_ONCE]]
-        parties = [Party(name, member.weight, member.draining) for name, member in self._membership.members.items()]
+        members = self._membership.members.items()
+        parties = [Party(name, member.weight, not member.wants_tokens) for name, member in members]
         planned = plan([owned.owner for owned in self.owners], parties, self._me)
         return [(step.token, "stolen" if step.owner else "acquired") for step in planned[:AT_ONCE]]
 

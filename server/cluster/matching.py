@@ -144,6 +144,9 @@ class SharedMatching:
             n_missing = int(gathering.missing.sum()) if gathering else 0
             logger.warning("%d documents found no owner of %d tokens", len(documents), n_missing)
             return Match([NoOwner(n_missing, time.monotonic() - started)] * len(documents))
+        except Exception as error:  # whoever publishes next must find somebody who matches
+            logger.exception("matching %d documents: this should not have happened", len(documents))
+            return Match([error] * len(documents))
         return gathering.match()
 
     def close(self) -> None:

@@ -1,14 +1,15 @@
 """Who takes part: one ephemeral node a replica, and the constants that all of them must share.
 
     /config               {tokens, hash, format}, written by the first, never changed
-    /members/<replica>    {address, weight, draining, incarnation}
+    /members/<replica>    {address, weight, draining, unwell, incarnation}
 
     absent ── a session ──▶ present ── draining is set, by itself or by an operator ──▶ draining
       ▲                        │
       └── the session is lost ─┘      and with the next session it is present again
 
 A replica that comes back before its old session has expired finds a node of its own name: the newer one takes over.
-The older one, should it still run, waits until the name is free again; until then it takes no part.
+The older one, should it still run, waits until the name is free again; until then it takes no part. One that cannot
+reach the store says so, and wants no tokens until it can.
 """
 
 import asyncio
@@ -70,6 +71,17 @@ class Membership:
         while found := await self.zookeeper.get(path):
             member = replace(_member(replica, found[0]), draining=draining)
             if await self.zookeeper.set(path, _to_json(member), found[1].version):
+                return
+
+    async def set_unwell(self, unwell: bool) -> None:
+        """Want no tokens while this is so, whatever becomes of the session."""
+        self.me = replace(self.me, unwell=unwell)
+        while found := await self.zookeeper.get(self._path):
+            member = _member(self.me.replica, found[0])
+            is_ours = member.incarnation == self.me.incarnation
+            if not is_ours or await self.zookeeper.set(
+                self._path, _to_json(replace(member, unwell=unwell)), found[1].version
+            ):
                 return
 
     async def _agree(self) -> None:

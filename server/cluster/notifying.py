@@ -82,7 +82,8 @@ class Notifying:
     # What the distributor calls
 
     async def prepare(self, tokens: Sequence[int]) -> None:
-        """Nothing can be read before the old owner has stopped writing."""
+        """Nothing can be read before the old owner has stopped writing; but who has no store takes nothing."""
+        await self._store.subscriptions.revision()
 
     async def taken(self, generations: Mapping[int, int]) -> None:
         """Take over, from where the old owner has written last."""

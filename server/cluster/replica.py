@@ -11,6 +11,7 @@ ZooKeeper ──▶ distributor "matching"  ──▶ holdings ◀── followi
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +30,7 @@ from server.cluster.sharing import Member, Ownership, Sharing
 from server.deliveries import Deliveries
 from server.errors import NotFound, ServerError, StoreUnavailable
 from server.log.follower import LogFollower
+from server.store import Store
 from server.store.hints import LOG, Hints
 from server.subscriptions import N_TOKENS
 
@@ -37,6 +39,7 @@ __all__ = ["Parts", "Replica"]
 logger = logging.getLogger("pathsieve.cluster")
 
 RECOUNT_SECONDS = 30.0
+LOOK_SECONDS = 1.0
 MATCHING: Final = "matching"
 
 
@@ -104,7 +107,9 @@ class Parts:
     deliveries: Deliveries
     matching: SharedMatching
     peers: Peers
+    store: Store
     hints_url: str
+    patience: float
 
 
 class Replica:
@@ -169,7 +174,7 @@ class Replica:
         parts = self.parts
         await parts.following.start()
         self._hints.start()
-        followed = (parts.following.run(), parts.follower.run(), self._recount())
+        followed = (parts.following.run(), parts.follower.run(), self._recount(), self._look_at_store())
         self._tasks = [asyncio.create_task(task) for task in followed]
         await parts.sharing.start()
         await parts.sharing.matching.settled()
@@ -222,6 +227,30 @@ class Replica:
             self.parts.follower.wake()
         else:
             self.parts.following.wake()
+
+    async def _look_at_store(self) -> None:
+        """Say so when the store has been out of reach for long: nobody else would get past our tokens."""
+        last_answer, is_unwell = time.monotonic(), False
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                async with asyncio.timeout(self.parts.patience):
+                    await self.parts.store.subscriptions.revision()
+                last_answer = time.monotonic()
+            except (StoreUnavailable, TimeoutError) as error:
+                logger.debug("the store does not answer: %r", error)
+            was_unwell, is_unwell = is_unwell, time.monotonic() - last_answer > self.parts.patience
+            if is_unwell != was_unwell:
+                await self._say_unwell(is_unwell)
+
+    async def _say_unwell(self, is_unwell: bool) -> None:
+        logger.warning("the store %s", "is out of reach, others are to take over" if is_unwell else "answers again")
+        while True:
+            try:
+                return await self.parts.sharing.set_unwell(is_unwell)
+            except ServerError as error:
+                logger.info("the others cannot be told just now: %s", error)
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def _recount(self) -> None:
         """Know, roughly, how many subscriptions each tenant and each token has: others take some too."""

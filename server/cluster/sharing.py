@@ -17,13 +17,18 @@ __all__ = ["Holder", "Member", "Ownership", "Sharing", "TokenSet"]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A replica that is there. `incarnation` differs from start to start."""
+    """A replica that is there. `incarnation` differs from start to start; one that is `unwell` has lost the store."""
 
     replica: str
     address: str
     weight: float = 1.0
     draining: bool = False
     incarnation: str = ""
+    unwell: bool = False
+
+    @property
+    def wants_tokens(self) -> bool:
+        return not (self.draining or self.unwell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +91,7 @@ class Sharing(Protocol):
 
     async def start(self) -> None: ...
     async def set_draining(self, replica: str, draining: bool) -> None: ...
+    async def set_unwell(self, unwell: bool) -> None:
+        """Have others take what is ours until this replica is well again."""
+
     async def stop(self) -> None: ...

@@ -37,6 +37,7 @@ class ZooKeeperSharing:
         self.matching = Distributor(self._membership, MATCHING, matching, on_move)
         self.notifying = Distributor(self._membership, NOTIFYING, notifying, on_move)
         self.set_draining = self._membership.set_draining
+        self.set_unwell = self._membership.set_unwell
 
     @property
     def members(self) -> Mapping[str, Member]:

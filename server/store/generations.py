@@ -38,9 +38,10 @@ def check(connection: Connection, kind: str, generations: Mapping[int, int]) -> 
 
 
 def _claim(connection: Connection, kind: str, generations: Mapping[int, int], replica: str) -> None:
-    sql = """INSERT INTO token_generations (kind, token, generation, replica) VALUES (?, ?, ?, ?)
+    """All in one statement: the others wait for their turn meanwhile, and publish nothing."""
+    rows = ", ".join(["(?, ?, ?, ?)"] * len(generations))
+    sql = f"""INSERT INTO token_generations (kind, token, generation, replica) VALUES {rows}
         ON CONFLICT (kind, token) DO UPDATE SET generation = excluded.generation, replica = excluded.replica
         WHERE token_generations.generation < excluded.generation"""
-    for token, generation in generations.items():
-        connection.execute(sql, (kind, token, generation, replica))
+    connection.execute(sql, [value for one in generations.items() for value in (kind, *one, replica)])
     check(connection, kind, generations)

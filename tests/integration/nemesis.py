@@ -7,6 +7,8 @@
 
     strike ──▶ until so many documents were accepted, or sent, or a token moved, or its patience ends ──▶ heal
 
+Healing waits for nothing that another fault may hold up: what was killed is started, and no more.
+
 Then comes a calm: all that was broken is whole, all has arrived, the shares are fair; and from then on nothing moves
 while documents flow. And an outage: all of ZooKeeper is away while documents flow, and comes back.
 """
@@ -20,6 +22,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathsieve import AsyncClient
 from pathsieve.errors import PathSieveError
 from server.dev_cluster import Replica
+from server.errors import CannotStart
 from server.local_zookeeper import LocalZooKeeper
 from tests.integration.chronicle import Chronicle
 from tests.integration.crowd import Crowd
@@ -33,6 +36,7 @@ Fault = Callable[[], AbstractAsyncContextManager[None]]
 LOOK = 0.1
 LONGEST = 15.0
 PATIENCE = 180.0
+ATTEMPTS = 3
 IN_A_CALM, IN_AN_OUTAGE = 60, 60
 
 
@@ -102,6 +106,8 @@ class Nemesis:
             ]
         )
         self._hit.add(replica.name)
+        if not replica.is_running:  # it gave up, because something that it needs was cut off
+            await replica.start(wait=False)
         try:
             async with self._striking(f"replica {fault.__name__.strip('_')}", replica.name), fault(replica):
                 yield
@@ -112,7 +118,7 @@ class Nemesis:
     async def _killed(self, replica: Replica) -> AsyncIterator[None]:
         await replica.kill()
         yield
-        await replica.start()
+        await replica.start(wait=False)
 
     @asynccontextmanager
     async def _killed_starting(self, replica: Replica) -> AsyncIterator[None]:
@@ -122,7 +128,7 @@ class Nemesis:
         await asyncio.sleep(self._chance.uniform(0, 6))
         await replica.kill()
         yield
-        await replica.start()
+        await replica.start(wait=False)
 
     @asynccontextmanager
     async def _paused(self, replica: Replica) -> AsyncIterator[None]:
@@ -136,41 +142,61 @@ class Nemesis:
         replica.terminate()
         yield
         await replica.ended()
-        await replica.start()
+        await replica.start(wait=False)
 
     @asynccontextmanager
     async def _drained(self, replica: Replica) -> AsyncIterator[None]:
-        async with AsyncClient(replica.address) as operator:
-            await operator.drain()
-            yield
-            await _until_taken(lambda: operator.drain(undo=True))
+        await self._drain(replica)
+        yield
+        await self._drain(replica, undo=True)
+
+    async def _drain(self, replica: Replica, undo: bool = False) -> bool:
+        """Whether it could be told, and the others by it."""
+        async with AsyncClient(replica.address, timeout=5.0, patience=0) as operator:
+            try:
+                await operator.drain(undo=undo)
+            except PathSieveError:
+                return False
+        return True
 
     # -- ZooKeeper ---------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _zookeeper_fault(self) -> AsyncIterator[None]:
-        modes = {one.mode(): one for one in self._cluster.zookeepers}
-        victim = modes.get(self._chance.choice(["leader", "follower"])) or self._chance.choice(self._cluster.zookeepers)
+        free = [one for one in self._cluster.zookeepers if one.hosts not in self._hit]
+        modes = {await asyncio.to_thread(one.mode): one for one in free}
+        victim = modes.get(self._chance.choice(["leader", "follower"])) or self._chance.choice(free)
         fault = self._chance.choice([self._crashed, self._hung])
-        async with self._striking(f"ZooKeeper {fault.__name__.strip('_')}", victim.hosts), fault(victim):
-            yield
+        self._hit.add(victim.hosts)
+        try:
+            async with self._striking(f"ZooKeeper {fault.__name__.strip('_')}", victim.hosts), fault(victim):
+                yield
+        finally:
+            self._hit.discard(victim.hosts)
 
     @asynccontextmanager
     async def _crashed(self, zookeeper: LocalZooKeeper) -> AsyncIterator[None]:
         zookeeper.kill()
         yield
-        await self._start_zookeepers()
+        await asyncio.to_thread(zookeeper.launch)
 
     @asynccontextmanager
     async def _hung(self, zookeeper: LocalZooKeeper) -> AsyncIterator[None]:
         zookeeper.pause()
         yield
         zookeeper.resume()
-        await asyncio.to_thread(zookeeper.wait)
 
     async def _start_zookeepers(self) -> None:
+        """All of them; one that gave up, because the others were away for too long, is started again."""
         assert self._cluster.zookeeper is not None
-        await asyncio.to_thread(self._cluster.zookeeper.start)
+        for attempt in range(ATTEMPTS):
+            try:
+                await asyncio.to_thread(self._cluster.zookeeper.start)
+            except CannotStart:
+                if attempt == ATTEMPTS - 1:
+                    raise
+            else:
+                return
 
     # -- links -------------------------------------------------------------------------------------
 
@@ -200,6 +226,7 @@ class Nemesis:
 
     async def calm(self) -> None:
         """Everything is whole and settled; from then on nothing moves, while documents flow."""
+        await self._made_whole()
         async with self._crowd.holding_still():
             await self._at_rest()
             with contextlib.suppress(TimeoutError):  # the judge says what is missing
@@ -223,6 +250,14 @@ class Nemesis:
             await self._start_zookeepers()
             await self._at_rest()
 
+    async def _made_whole(self) -> None:
+        """Have everybody run and serve, and nobody drained."""
+        await self._start_zookeepers()
+        for replica in self._cluster.replicas:
+            async with asyncio.timeout(PATIENCE):
+                while not (await _is_ready(replica) and await self._drain(replica, undo=True)):
+                    await asyncio.sleep(LOOK)
+
     async def _at_rest(self) -> None:
         """Wait until all replicas have fair shares, in ZooKeeper's words and in their own."""
         names = [replica.name for replica in self._cluster.replicas]
@@ -243,14 +278,17 @@ class Nemesis:
         return set(sessions) == {"connected"}
 
 
-async def _until_taken(ask: Callable[[], "asyncio.Future[None]"]) -> None:
-    while True:
-        try:
-            await ask()
-        except PathSieveError:
-            await asyncio.sleep(LOOK)
-        else:
-            return
+async def _is_ready(replica: Replica) -> bool:
+    """Whether it serves; one that gave up is started again."""
+    try:
+        await replica.ready()
+    except CannotStart:
+        await replica.start(wait=False)
+        return False
+    if not replica.is_running:
+        await replica.start(wait=False)
+        return False
+    return True
 
 
 WAYS: dict[str, Callable[[Link, str], None]] = {
