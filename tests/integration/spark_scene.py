@@ -76,12 +76,12 @@ async def until(is_so: Callable[[], bool], seconds: float = 90.0) -> None:
             await asyncio.sleep(0.02)
 
 
-async def received(address: str, subscription: str = "all") -> Counter[int]:
-    """All that a subscription has been sent so far: how often each number came."""
+async def received(address: str, subscription: str = "all", at_least: int = 0) -> Counter[int]:
+    """All that a subscription has been sent so far, and `at_least` so many: how often each number came."""
     found: Counter[int] = Counter()
     async with AsyncClient(address, timeout=60) as client:
-        progress = (await client.get(subscription)).progress
-        assert progress is not None
+        while (progress := (await client.get(subscription)).progress) is None or progress.head < at_least:
+            await asyncio.sleep(0.02)
         async with client.attach(subscription) as messages:
             for _ in range(progress.head):
                 message = await asyncio.wait_for(anext(messages), 60)
