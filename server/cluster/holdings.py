@@ -27,6 +27,7 @@ from server.matching import EngineMatching, Match
 from server.store import Store
 from server.store.subscriptions import Changes, Columns
 from server.subscriptions import Filter, Subscription
+from sievecore.breathing import breathing
 from sievefilters import Extractors, Handle, StandingFilters
 from sievefilters.number_array import NumberArray
 from xpathfilter import DocumentLimits
@@ -180,7 +181,7 @@ class Holdings:
         tenant_place = self._tenant_names.index(tenant)
         loaded: list[tuple[Handle, int]] = []
         old = [handle for handle in map(self._places.get, numbers) if handle is not None]
-        for handle, number, token in zip(engines.prepare_many(filters), numbers, tokens, strict=True):
+        for handle, number, token in breathing(zip(engines.prepare_many(filters), numbers, tokens, strict=True)):
             self._token_of.put(number, token + 1)
             self._tenant_of.put(number, tenant_place)
             if isinstance(handle, Handle):
@@ -206,5 +207,5 @@ class Holdings:
 def _add_rows(rows: dict[str, list[tuple[Filter, int, int]]], columns: Columns, token: int) -> None:
     """Filter, number and token of each subscription, by tenant."""
     written = zip(columns.kinds, columns.expressions, columns.namespaces, strict=True)
-    for tenant, facts, number in zip(columns.tenants, written, columns.numbers.tolist(), strict=True):
+    for tenant, facts, number in breathing(zip(columns.tenants, written, columns.numbers.tolist(), strict=True)):
         rows.setdefault(tenant, []).append((Filter(*facts), number, token))
