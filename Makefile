@@ -42,7 +42,7 @@ elif [[ -z "$${python:-}" ]]; then \
 fi
 endef
 
-.PHONY: help env run taste test soak test-bounds check check-deploy manifests proto format bench bench-bool bench-server bench-spark spark-example bench-10m clean
+.PHONY: help env run taste test soak test-bounds check check-deploy manifests proto format bench bench-bool bench-server bench-cluster bench-spark spark-example bench-10m clean
 
 help: ## list these targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/  make \1 \t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -117,6 +117,9 @@ bench-bool: env ## measure the Boolean engine alone
 
 bench-server: env ## measure the server alone, over gRPC
 	@$(IN_VENV) -m benchmarks --engine server --json build/bench-server.json
+
+bench-cluster: env ## measure two replicas against one
+	@$(IN_VENV) -m benchmarks --engine cluster --json build/bench-cluster.json
 
 bench-spark: env ## measure matching inside Spark alone (needs Java 17)
 	@$(IN_VENV) -m benchmarks --engine spark --json build/bench-spark.json
