@@ -11,7 +11,7 @@ from server.broker import Published
 from server.cluster.answering import Answering
 from server.deliveries import Credit, Goodbye, GoodbyeReason, Messages
 from server.documents import Document
-from server.errors import DeliveredElsewhere, NoOwner, StoreUnavailable, WrongReplica
+from server.errors import DeliveredElsewhere, EtagMismatch, NoOwner, StoreUnavailable, WrongReplica
 from server.reading import Mark
 from server.store.subscriptions import Columns
 from server.subscriptions import Filter, Subscription
@@ -102,6 +102,17 @@ async def test_matching_goes_on_while_tokens_move(postgres_url: str) -> None:
             assert (await publish(scene, "ab"[n_published % 2], f"d{n_published}")).matches == 50
         await moving
         assert await pulled(scene, "s7", n_published) == [(n, f"d{n}") for n in range(1, n_published + 1)]
+
+
+async def test_changes_of_a_subscription_at_two_replicas_wait_for_each_other(postgres_url: str) -> None:
+    async with cluster(postgres_url, "a", "b") as scene:
+        await scene.share()
+        made = await scene["a"].create(wish("s", "//b"))
+        changes = [scene["ab"[n % 2]].update(TENANT, "s", "", {"labels": {"n": str(n)}}) for n in range(20)]
+        changed = await asyncio.gather(*changes)
+        assert len({one.revision for one in changed}) == 20
+        with pytest.raises(EtagMismatch):
+            await scene["b"].update(TENANT, "s", made.etag, {"labels": {}})
 
 
 async def test_a_lost_peer_is_replaced_and_until_then_documents_are_refused(postgres_url: str) -> None:

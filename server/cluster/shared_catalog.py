@@ -16,6 +16,7 @@ from server.checks import SubscriptionLimits, check_subscription
 from server.cluster.following import Following
 from server.cluster.holdings import Holdings
 from server.deliveries import Deliveries, DeliverySettings
+from server.errors import EtagMismatch
 from server.store import Store
 from server.subscriptions import Filter, Subscription
 from sievefilters import Extractors, Handle, Refused, StandingFilters
@@ -81,15 +82,21 @@ class SharedCatalog(Catalog):
         return [None if isinstance(outcome, Handle) else outcome for outcome in prepared]
 
     async def _update(self, tenant: str, subscription_id: str, etag: str, changes: Changes) -> Subscription:
-        old = await self._table.get(tenant, subscription_id)
-        new = changed(old, changes)
-        check_subscription(new, self.limits, self._delivery)
-        refusal = (await asyncio.to_thread(self._try, [new.filter]))[0]
-        if refusal is not None:
-            raise refusal
-        stored = await self._table.update(new, revision_of(old, etag))
-        self._following.wake()
-        return stored
+        while True:
+            old = await self._table.get(tenant, subscription_id)
+            new = changed(old, changes)
+            check_subscription(new, self.limits, self._delivery)
+            refusal = (await asyncio.to_thread(self._try, [new.filter]))[0]
+            if refusal is not None:
+                raise refusal
+            try:
+                stored = await self._table.update(new, revision_of(old, etag))
+            except EtagMismatch:
+                if etag:
+                    raise
+                continue  # another replica was quicker, and the caller does not mind which came first
+            self._following.wake()
+            return stored
 
     async def _delete(self, tenant: str, subscription_id: str, etag: str) -> None:
         old = await self._table.get(tenant, subscription_id)
