@@ -10,6 +10,7 @@ Every server keeps its ports and its data from start to start, and listens on th
 
 import contextlib
 import importlib.util
+import os
 import shutil
 import socket
 import subprocess
@@ -130,8 +131,10 @@ class LocalZooKeeper:
         self._end(SIGKILL)
 
     def pause(self) -> None:
-        """running → paused: connections stay open, and nothing answers."""
+        """running → paused: connections stay open, and nothing answers from now on."""
         self._signal(SIGSTOP)
+        if self._process is not None:  # a signal takes its time to reach all threads
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """paused → running"""
