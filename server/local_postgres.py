@@ -9,12 +9,12 @@ listens on the loopback address alone and trusts everyone there.
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 from server.errors import StoreError
+from server.free_ports import free_port
 
 __all__ = ["LocalPostgres", "find_binaries"]
 
@@ -52,7 +52,7 @@ class LocalPostgres:
                 "postgresql://", "no PostgreSQL on this machine (initdb, pg_ctl); install one, or use a URL"
             )
         self.folder = folder
-        self.port = port or _free_port()
+        self.port = port or free_port()
         self._binaries = binaries
         self._user = _unprivileged_user()
         self._settings = {
@@ -115,10 +115,3 @@ def _unprivileged_user() -> str | None:
         return None
     known: Iterable[str] = {user.pw_name for user in pwd.getpwall()}
     return next((name for name in UNPRIVILEGED if name in known), None)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

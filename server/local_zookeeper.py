@@ -15,11 +15,12 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM, Signals
 
 from server.errors import CannotStart
+from server.free_ports import free_ports
 
 __all__ = ["LocalEnsemble", "LocalZooKeeper", "find_jars", "find_java"]
 
@@ -72,7 +73,7 @@ class LocalZooKeeper:
         settings: Settings | None = None,
     ) -> None:
         self.folder = folder
-        self.port = port or _free_ports(1)[0]
+        self.port = port or free_ports(1)[0]
         self._command = _command(folder, jars, ONE_OF_SEVERAL if settings else ALONE)
         self._settings = _settings(folder, self.port, durable, tick) | dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
@@ -161,7 +162,7 @@ class LocalEnsemble:
     def __init__(
         self, folder: Path, size: int = 3, jars: Path | None = None, durable: bool = True, tick: int = 2000
     ) -> None:
-        ports = _free_ports(3 * size)
+        ports = free_ports(3 * size)
         peers = {f"server.{n + 1}": f"{HOST}:{ports[3 * n + 1]}:{ports[3 * n + 2]}" for n in range(size)}
         shared: Settings = {"initLimit": 20, "syncLimit": 10, **peers}
         self.servers: Sequence[LocalZooKeeper] = [
@@ -227,14 +228,3 @@ def _ask(port: int, command: bytes) -> str:
         connection.sendall(command)
         return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
     return ""
-
-
-def _free_ports(n: int) -> list[int]:
-    """Ports that nobody listens on just now, all different."""
-    with contextlib.ExitStack() as stack:
-        listeners: Iterable[socket.socket] = [stack.enter_context(socket.socket()) for _ in range(n)]
-        ports = []
-        for listener in listeners:
-            listener.bind((HOST, 0))
-            ports.append(int(listener.getsockname()[1]))
-        return ports

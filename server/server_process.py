@@ -10,7 +10,6 @@ It is for tests, for measurements and for clusters to try things out with.
 import asyncio
 import json
 import os
-import socket
 import sys
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM, Signals
@@ -18,17 +17,11 @@ from types import TracebackType
 from typing import Self
 
 from server.errors import CannotStart
+from server.free_ports import free_port
 
-__all__ = ["ServerProcess", "free_port"]
+__all__ = ["ServerProcess"]
 
 PACKAGES = Path(__file__).resolve().parents[1]
-
-
-def free_port() -> int:
-    """A port that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ServerProcess:
