@@ -223,12 +223,8 @@ def with_one_bad(spark: SparkSession) -> DataFrame:
 # -- faults ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
-async def test_python_workers_killed_in_mid_write(
-    spark: SparkSession, server: ServerProcess, tmp_path: Path, guarantee: str
-) -> None:
-    gate = tmp_path / "gate"
+async def in_mid_write(spark: SparkSession, server: ServerProcess, gate: Path, guarantee: str) -> "asyncio.Task[None]":
+    """A write that goes on when the file `gate` is there; two tasks have connected, and staged something if they do."""
     writing = asyncio.create_task(
         write(gated(documents(spark), gate), server.address, batchDocs="20", deliveryGuarantee=guarantee)
     )
@@ -236,6 +232,16 @@ async def test_python_workers_killed_in_mid_write(
     if guarantee == "exactly-once":
         await until(lambda: writing.done() or staged(server) > 0)
     assert not writing.done()
+    return writing
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+async def test_python_workers_killed_in_mid_write(
+    spark: SparkSession, server: ServerProcess, tmp_path: Path, guarantee: str
+) -> None:
+    gate = tmp_path / "gate"
+    writing = await in_mid_write(spark, server, gate, guarantee)
     for worker in connected_to(server.port):
         os.kill(worker, signal.SIGKILL)
     gate.touch()
@@ -250,13 +256,7 @@ async def test_a_server_killed_in_the_middle_of_a_batch(
     spark: SparkSession, server: ServerProcess, tmp_path: Path, guarantee: str
 ) -> None:
     gate = tmp_path / "gate"
-    writing = asyncio.create_task(
-        write(gated(documents(spark), gate), server.address, batchDocs="20", deliveryGuarantee=guarantee)
-    )
-    await until(lambda: writing.done() or len(connected_to(server.port)) == 2)
-    if guarantee == "exactly-once":
-        await until(lambda: writing.done() or staged(server) > 0)
-    assert not writing.done()
+    writing = await in_mid_write(spark, server, gate, guarantee)
     await server.kill()
     gate.touch()
     await server.start()
