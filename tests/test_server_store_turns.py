@@ -5,10 +5,11 @@ import threading
 from collections.abc import Iterator
 
 import psycopg
+import pytest
 
 from server.local_postgres import LocalPostgres
 from server.store.databases import Row
-from server.store.postgres import VIGILANCE, PostgresConnection, PostgresDatabase
+from server.store.postgres import FEW_ROWS, VIGILANCE, PostgresConnection, PostgresDatabase
 from tests.postgres import new_database
 
 SECONDS = 60.0
@@ -24,27 +25,29 @@ def opened(database: PostgresDatabase) -> PostgresConnection:
 class Stopping:
     """Rows of which the second comes when somebody says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
         self.has_begun, self.goes_on = threading.Event(), threading.Event()
 
     def __len__(self) -> int:
-        return 2
+        return self.n_rows
 
     def __getitem__(self, place: int) -> Row:
         if place == 1:
             self.has_begun.set()
             assert self.goes_on.wait(SECONDS)
-        elif place > 1:
+        elif place >= self.n_rows:
             raise IndexError
         return (place,)
 
     def __iter__(self) -> Iterator[Row]:
-        return (self[place] for place in range(2))
+        return (self[place] for place in range(self.n_rows))
 
 
-def test_one_that_stops_in_the_middle_of_a_copy_is_put_out(postgres: LocalPostgres) -> None:
+@pytest.mark.parametrize("n_rows", [FEW_ROWS, FEW_ROWS + 1], ids=["a transaction", "a copy"])
+def test_one_that_stops_in_the_middle_is_put_out(postgres: LocalPostgres, n_rows: int) -> None:
     database = PostgresDatabase(new_database(postgres), shared=True)
-    stopped, other, rows = opened(database), opened(database), Stopping()
+    stopped, other, rows = opened(database), opened(database), Stopping(n_rows)
     other.execute("CREATE TABLE numbers (number INTEGER)")
     failures: list[BaseException] = []
 

@@ -36,7 +36,7 @@ class Recorder:
         self.holds: dict[int, int] = {}
         self.failures: dict[str, Exception] = {}
 
-    async def prepare(self, tokens: Sequence[int]) -> None:
+    async def prepare(self, tokens: Sequence[int], is_urgent: bool = True) -> None:
         self._record("prepare", list(tokens))
 
     async def taken(self, generations: Mapping[int, int]) -> None:

@@ -186,7 +186,7 @@ class Distributor:
 
     async def _take(self, steps: Sequence[tuple[int, MoveReason]]) -> None:
         tokens = [token for token, _ in steps]
-        await self._holder.prepare(tokens)
+        await self._holder.prepare(tokens, is_urgent=any(not self.owners[token].owner for token in tokens))
         generations = {token: self.owners[token].generation + 1 for token in tokens}
         changes: list[Create | SetData | Delete] = []
         for token in tokens:

@@ -38,6 +38,9 @@ logger = logging.getLogger("pathsieve.cluster")
 
 ROWS_AT_ONCE = 8192
 """Subscriptions that are compiled in one go, while changes wait: as many at a time cost a fifth of token by token."""
+ROWS_UNHURRIED = 1024
+REST = 3.0
+"""While the tokens have an owner who serves them, nobody waits: smaller goes, and a rest of so many times each go."""
 LINGER = 5.0
 """Seconds that a token stays loaded when it is lost: longer than a batch takes that was sent here before."""
 
@@ -91,15 +94,18 @@ class Holdings:
 
     # What the distributor calls
 
-    async def prepare(self, tokens: Sequence[int]) -> None:
+    async def prepare(self, tokens: Sequence[int], is_urgent: bool = True) -> None:
         """Have these loaded."""
         started = time.perf_counter()
         self._wanted.update(tokens)
         waiting = deque(tokens)
         n_loaded = 0
         while waiting:
+            began = time.perf_counter()
             async with self.changing:
-                n_loaded += await self._load_some(waiting)
+                n_loaded += await self._load_some(waiting, ROWS_AT_ONCE if is_urgent else ROWS_UNHURRIED)
+            if not is_urgent:
+                await asyncio.sleep(REST * (time.perf_counter() - began))
         if n_loaded:
             self._on_load(time.perf_counter() - started)
 
@@ -133,12 +139,12 @@ class Holdings:
 
     # Loading
 
-    async def _load_some(self, waiting: "deque[int]") -> int:
+    async def _load_some(self, waiting: "deque[int]", most_rows: int) -> int:
         """Load the first few that wait; how many that were."""
         tokens: list[int] = []
         rows: dict[str, list[tuple[Filter, int, int]]] = {}
         n_rows = 0
-        while waiting and n_rows < ROWS_AT_ONCE:
+        while waiting and n_rows < most_rows:
             token = waiting.popleft()
             if self.loaded[token]:
                 continue

@@ -81,7 +81,7 @@ class Notifying:
 
     # What the distributor calls
 
-    async def prepare(self, tokens: Sequence[int]) -> None:
+    async def prepare(self, tokens: Sequence[int], is_urgent: bool = True) -> None:
         """Nothing can be read before the old owner has stopped writing; but who has no store takes nothing."""
         await self._store.subscriptions.revision()
 

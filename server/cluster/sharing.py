@@ -44,8 +44,8 @@ class Ownership:
 class Holder(Protocol):
     """Whoever does something with tokens."""
 
-    async def prepare(self, tokens: Sequence[int]) -> None:
-        """They are about to be taken. What is raised here puts it off."""
+    async def prepare(self, tokens: Sequence[int], is_urgent: bool = True) -> None:
+        """They are about to be taken; urgent if some have no owner now. What is raised here puts it off."""
 
     async def taken(self, generations: Mapping[int, int]) -> None:
         """They are ours from now on, with these generations."""

@@ -15,7 +15,7 @@ import numpy as np
 from server.documents import Document
 from server.log.number_codes import unpack
 from server.log.segments import SegmentChunk
-from server.store.databases import Connection, Row, placeholders
+from server.store.databases import Connection, Row, inserting, placeholders
 from server.store.document_codes import DOCUMENT_COLUMNS, document_from_row
 from server.store.jobs import Operation
 
@@ -147,11 +147,11 @@ def append(connection: Connection, calls: Sequence[Appending]) -> list[list[int]
 def _known(connection: Connection, records: Sequence[NewRecord]) -> set[bytes]:
     """The keys that were published before; the others are written down."""
     times = {record.key: record.time for record in records if record.key is not None}
-    known: set[bytes] = set()
-    for some in _in_blocks(list(times)):
-        sql = f"SELECT key FROM published WHERE key IN ({placeholders(len(some))})"
-        known.update(bytes(key) for (key,) in connection.execute(sql, some))
-    connection.insert("published", ("key", "time"), [(key, time) for key, time in times.items() if key not in known])
+    known = set(times)
+    for some in _in_blocks(list(times.items())):
+        sql = f"{inserting('published', ('key', 'time'), len(some))} ON CONFLICT (key) DO NOTHING RETURNING key"
+        new = connection.execute(sql, [value for row in some for value in row])
+        known.difference_update(bytes(key) for (key,) in new)
     return known
 
 

@@ -89,9 +89,8 @@ class Committer:
         self._uncertain = None
         connection.begin()
         outcomes = run(connection, jobs)
-        connection.execute("UPDATE writers SET batch = ? WHERE writer = ?", (self._batch, self._name))
         self._uncertain = outcomes
-        connection.commit()
+        connection.commit("UPDATE writers SET batch = ? WHERE writer = ?", (self._batch, self._name))
         self._pause = FIRST_PAUSE
         return outcomes
 

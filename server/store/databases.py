@@ -16,7 +16,7 @@ from typing import Any
 
 from server.errors import StoreError
 
-__all__ = ["Connection", "Database", "Row", "Trouble", "database_at", "placeholders"]
+__all__ = ["Connection", "Database", "Row", "Trouble", "database_at", "inserting", "placeholders"]
 
 Row = tuple[Any, ...]
 SQLITE_PREFIX = "sqlite:///"
@@ -50,8 +50,8 @@ class Connection(ABC):
         """Open a transaction that sees one state of the database and writes nothing."""
 
     @abstractmethod
-    def commit(self) -> None:
-        """When this returns, the transaction is on disk."""
+    def commit(self, sql: str = "", values: Sequence[Any] = ()) -> None:
+        """Run a last statement, if there is one, and commit. When this returns, the transaction is on disk."""
 
     @abstractmethod
     def rollback(self) -> None:
@@ -96,6 +96,16 @@ def placeholders(n_values: int) -> str:
     '?, ?, ?'
     """
     return ", ".join("?" * n_values)
+
+
+def inserting(table: str, columns: Sequence[str], n_rows: int) -> str:
+    """One statement that inserts so many rows, whose values follow each other.
+
+    >>> inserting("published", ["key", "time"], 2)
+    'INSERT INTO published (key, time) VALUES (?, ?), (?, ?)'
+    """
+    rows = ", ".join([f"({placeholders(len(columns))})"] * n_rows)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {rows}"
 
 
 def database_at(url: str, shared: bool = False) -> Database:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from server.errors import StoreError
-from server.store.databases import Connection, Database, Row, Trouble
+from server.store.databases import Connection, Database, Row, Trouble, inserting
 
 __all__ = ["SqliteConnection", "SqliteDatabase"]
 
@@ -61,11 +61,8 @@ class SqliteConnection(Connection):
         return self._connection.execute(sql, values).fetchall()
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        beginning = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
-        one_row = f"({', '.join('?' * len(columns))})"
         for block in blocks(rows, MAX_VALUES // len(columns)):
-            values = [value for row in block for value in row]
-            self._connection.execute(beginning + ", ".join([one_row] * len(block)), values)
+            self.execute(inserting(table, columns, len(block)), [value for row in block for value in row])
 
     def begin(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -73,7 +70,9 @@ class SqliteConnection(Connection):
     def begin_reading(self) -> None:
         self._connection.execute("BEGIN DEFERRED")
 
-    def commit(self) -> None:
+    def commit(self, sql: str = "", values: Sequence[Any] = ()) -> None:
+        if sql:
+            self.execute(sql, values)
         self._connection.execute("COMMIT")
 
     def rollback(self) -> None:
