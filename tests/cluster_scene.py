@@ -20,9 +20,11 @@ from server.broker import Broker
 from server.cluster.assembly import open_replica
 from server.cluster.observation import SessionState
 from server.cluster.replica import Replica
-from server.cluster.settings import ReplicaSettings
+from server.cluster.settings import ReplicaSettings, peer_credentials
 from server.cluster.sharing import Holder, Member, Ownership
+from server.rpc.listener import server_credentials
 from server.rpc.peer_servicer import PeerServicer
+from server.settings import Security
 from server.subscriptions import N_TOKENS
 
 __all__ = ["Scene", "cluster"]
@@ -118,9 +120,11 @@ class Scene:
     def __getitem__(self, name: str) -> Broker:
         return self.replicas[name].broker
 
-    async def start(self, name: str, **settings: float) -> None:
+    async def start(self, name: str, security: Security | None = None, **settings: float) -> None:
         server = grpc.aio.server()
-        port = server.add_insecure_port("127.0.0.1:0")
+        encrypted = server_credentials(security) if security else None
+        here = "127.0.0.1:0"
+        port = server.add_secure_port(here, encrypted) if encrypted else server.add_insecure_port(here)
         address = f"127.0.0.1:{port}"
         self.members[name] = Member(name, address)
 
@@ -130,7 +134,8 @@ class Scene:
             views = (View(self.tokens[kind], name) for kind in ("matching", "notifying"))
             return HandSharing(*views, self.members)
 
-        told = ReplicaSettings(name, address, "", secret=SECRET, **settings)  # type: ignore[arg-type]
+        peers = peer_credentials(security) if security else None
+        told = ReplicaSettings(name, address, "", secret=SECRET, credentials=peers, **settings)  # type: ignore[arg-type]
         broker, replica = await open_replica(BrokerSettings(self.url), told, share, Observers())
         add_PeerServiceServicer_to_server(PeerServicer(replica.answering, SECRET), server)
         await server.start()

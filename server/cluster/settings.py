@@ -9,7 +9,7 @@ import grpc
 from pathsieve.endpoints import channel_credentials
 from server.settings import Security, Settings
 
-__all__ = ["ReplicaSettings", "replica_settings"]
+__all__ = ["ReplicaSettings", "peer_credentials", "replica_settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,16 @@ def replica_settings(settings: Settings, address: str) -> ReplicaSettings:
         session_timeout=cluster.session_timeout,
         publish_deadline=cluster.publish_deadline,
         secret=cluster.secret.get_secret_value(),
-        credentials=_credentials(settings.security),
+        credentials=peer_credentials(settings.security),
     )
 
 
-def _credentials(security: Security) -> grpc.ChannelCredentials | None:
-    """Peers speak TLS if the server does, and know each other by the authority of client certificates if it has one."""
+def peer_credentials(security: Security) -> grpc.ChannelCredentials | None:
+    """Peers speak TLS if the server does, and know each other by the authority of client certificates if it has one.
+
+    Without one they trust what is in the file of their own certificate: the same certificate for all of them, or the
+    authority's below each one's own.
+    """
     if security.certificate is None:
         return None
     authority: Path | None = security.client_ca

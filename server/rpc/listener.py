@@ -28,7 +28,7 @@ from server.errors import CannotStart
 from server.rpc.gate import Gate
 from server.settings import Limits, Security
 
-__all__ = ["Listener"]
+__all__ = ["Listener", "server_credentials"]
 
 SERVICES = tuple(
     proto.DESCRIPTOR.services_by_name[name].full_name
@@ -63,7 +63,7 @@ class Listener:
     async def start(self, host: str, port: int, security: Security) -> str:
         """Take calls from now on; the address, with the port that was chosen if it was 0."""
         await self.tell(False)
-        credentials = _credentials(security)
+        credentials = server_credentials(security)
         address = address_of(host, port)
         try:
             if credentials is None:
@@ -102,7 +102,7 @@ def _options(limits: Limits) -> list[tuple[str, Any]]:
     ]
 
 
-def _credentials(security: Security) -> grpc.ServerCredentials | None:
+def server_credentials(security: Security) -> grpc.ServerCredentials | None:
     """TLS if there is a certificate; None without."""
     if security.certificate is None and security.key is None and security.client_ca is None:
         return None
