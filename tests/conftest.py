@@ -32,6 +32,17 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "default"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of tests that run side by side, those of one file have one process; and those of one engine's kernels too.
+
+    Most of their time is spent on compiling, and two processes would both compile.
+    """
+    for item in items:
+        package = item.path.stem.split("_")[1]
+        group = package if item.get_closest_marker("kernels") else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of this checkout."""

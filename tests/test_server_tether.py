@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from server.tether import Tether
@@ -54,7 +55,8 @@ def test_what_stands_still_ends_too() -> None:
 
 
 def test_a_postmaster_is_told_to_quit(tmp_path: Path) -> None:
-    sleeping = subprocess.Popen(SLEEP)
+    minded = partial(signal.signal, signal.SIGQUIT, signal.SIG_DFL)  # what a shell starts with & would ignore it
+    sleeping = subprocess.Popen(SLEEP, preexec_fn=minded)
     pid_file = tmp_path / "postmaster.pid"
     pid_file.write_text(f"{sleeping.pid}\n/data\n")
     tether = Tether([pid_file, tmp_path / "none.pid"])

@@ -149,7 +149,8 @@ class Replica:
         """What the metrics tell."""
         sharing, peers = self.parts.sharing, {name: one for name, one in self.members.items() if name != self.name}
         lags = dict.fromkeys(peers, 0.0) | self.parts.peers.lags(peers)
-        owned: dict[TokenKind, int] = {MATCHING: len(sharing.matching.mine), NOTIFYING: len(sharing.notifying.mine)}
+        served = int(self.parts.notifying.serving.sum())
+        owned: dict[TokenKind, int] = {MATCHING: len(sharing.matching.mine), NOTIFYING: served}
         return ClusterObservation(sharing.session, owned, len(peers), lags, self.parts.follower.lag)
 
     def variables(self) -> dict[str, Any]:

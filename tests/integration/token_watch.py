@@ -23,6 +23,7 @@ __all__ = ["TokenWatch"]
 
 FOLDERS = {"matching": "/pathsieve", "notifying": "/pathsieve/notifier"}
 LOOK = 0.5
+GENERATIONS = "SELECT kind, token, generation, replica FROM token_generations ORDER BY kind, token"
 Key = tuple[str, int]
 
 
@@ -56,15 +57,17 @@ class TokenWatch:
         return self._zookeeper.state is Session.CONNECTED
 
     async def refresh(self) -> None:
-        """Read everything; return when that has been done."""
+        """Read everything in ZooKeeper and in the store; return when that has been done."""
         await self._read(list(self._changed))
+        async with await psycopg.AsyncConnection.connect(self._store_url, autocommit=True) as connection:
+            await self._read_store(connection)
 
     async def is_fair(self, replicas: Sequence[str]) -> bool:
         """Whether these replicas, and no others, have all tokens in fair shares."""
         try:
             members = await self._zookeeper.children("/pathsieve/members")
             alive = {kind: await self._zookeeper.children(f"{folder}/owners") for kind, folder in FOLDERS.items()}
-            await self.refresh()
+            await self._read(list(self._changed))
         except ZooKeeperUnavailable:
             return False
         owners = {kind: [self._owners[kind, token] for token in range(N_TOKENS)] for kind in FOLDERS}
@@ -114,12 +117,14 @@ class TokenWatch:
 
     async def _look(self) -> None:
         """At what the store has: there an owner is written down before it delivers."""
-        sql = "SELECT kind, token, generation, replica FROM token_generations ORDER BY kind, token"
         while True:
             with contextlib.suppress(psycopg.OperationalError):  # the store is away just now
                 async with await psycopg.AsyncConnection.connect(self._store_url, autocommit=True) as connection:
                     while True:
-                        for kind, token, generation, owner in await (await connection.execute(sql)).fetchall():
-                            self._note("the store", (kind, token), generation, owner)
+                        await self._read_store(connection)
                         await asyncio.sleep(LOOK)
             await asyncio.sleep(LOOK)
+
+    async def _read_store(self, connection: psycopg.AsyncConnection) -> None:
+        for kind, token, generation, owner in await (await connection.execute(GENERATIONS)).fetchall():
+            self._note("the store", (kind, token), generation, owner)
