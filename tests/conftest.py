@@ -32,6 +32,7 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "default"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of tests that run side by side, those of one file have one process; and those of one engine's kernels too.
 
@@ -39,8 +40,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         package = item.path.stem.split("_")[1]
-        group = package if item.get_closest_marker("kernels") else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+        if package == "benchmarks":
+            package = "boolmatch"
+        has_kernels = package == "boolmatch" or item.get_closest_marker("kernels")
+        item.add_marker(pytest.mark.xdist_group(package if has_kernels else item.path.stem))
 
 
 @pytest.fixture(scope="session")
