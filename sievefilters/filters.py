@@ -17,6 +17,7 @@ Every method may be called from any thread.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,7 @@ class StandingFilters:
         boolean_then = self.boolean.snapshot
         paths = self._match_paths(documents, threads)
         if not len(boolean_then) and not any(document.attributes for document in documents):
-            return [self._xpath_numbers(found) for found in paths]
+            return self._xpath_numbers(paths)
         found = self._match_attributes(documents, paths, boolean_then, threads)
         return [self._numbers(path, event) for path, event in zip(paths, found, strict=True)]
 
@@ -171,8 +172,15 @@ class StandingFilters:
         both = np.concatenate([self._owners["xpath"].take(path), self._owners["boolean"].take(event)])
         return _numbers(both)
 
-    def _xpath_numbers(self, found: Matched) -> Matched:
-        return found if isinstance(found, Exception) else _numbers(self._owners["xpath"].take(found))
+    def _xpath_numbers(self, paths: Sequence[Matched]) -> list[Matched]:
+        """The numbers of each document when there is nothing but XPath: looked up for all documents at once."""
+        good = [found for found in paths if not isinstance(found, Exception)]
+        owners = self._owners["xpath"].take(np.concatenate([NO_NUMBERS, *good]))
+        starts = np.cumsum([0, *map(len, good)])
+        is_plain = _ascend(owners, starts)
+        cut = (owners[start:end] for start, end in pairwise(starts.tolist()))
+        numbers = iter(cut if is_plain else map(_numbers, cut))
+        return [found if isinstance(found, Exception) else next(numbers) for found in paths]
 
     def test(self, filter: Filter, document: Document) -> tuple[bool, str]:
         """Whether a filter would want a document, and why. Nobody else sees the filter."""
@@ -221,6 +229,13 @@ def _alike(filters: Sequence[Filter]) -> dict[Name, list[int]]:
         elif "XPATH" not in filter.expression.upper():
             groups.setdefault(("boolean", ()), []).append(position)
     return groups
+
+
+def _ascend(owners: np.ndarray, starts: np.ndarray) -> bool:
+    """Whether the owners of each document ascend, and nobody is not among them."""
+    ascends = np.append(owners[:-1] < owners[1:], True)
+    ascends[starts[1:] - 1] = True  # of the next document, which may be the first one again
+    return bool(ascends.all() and owners.all())
 
 
 def _numbers(owners: np.ndarray) -> np.ndarray:

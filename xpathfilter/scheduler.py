@@ -28,13 +28,13 @@ import numpy as np
 from sievecore.atomics import atomic_load, atomic_store, compare_and_swap, fetch_add
 from sievecore.crews import work_together
 from sievecore.jit import kernel
-from sievecore.scratch import ScratchPool
 from sievecore.snapshots import Layer, Snapshot
-from xpathfilter.document import DocumentLimits, parse_document
+from xpathfilter.batches import matched_in_batches, takes_batches
+from xpathfilter.document import DocumentLimits
 from xpathfilter.errors import DocumentError
-from xpathfilter.flat_document import N_ELEMENTS, FlatDocument, new_flat_document
-from xpathfilter.flatten import flatten
+from xpathfilter.flat_document import N_ELEMENTS, FlatDocument
 from xpathfilter.parts import Parts, cut_parts, whole
+from xpathfilter.reading import flat_documents, read_document
 from xpathfilter.segment import Segment, SegmentScratch
 from xpathfilter.terminals import absorb_found
 
@@ -61,13 +61,13 @@ MODES = {"me-ip": Mode(True, False), "se-cp": Mode(False, True), "me-cp": Mode(T
 
 Result = np.ndarray | DocumentError
 
-flat_documents: ScratchPool[FlatDocument] = ScratchPool(new_flat_document)
-
 
 def match_alone(snapshot: Snapshot[Segment], document: Any, limits: DocumentLimits) -> np.ndarray:
     """The plain sequential algorithm for one document."""
-    root = parse_document(document, limits)
-    flat = flatten(root, flat_documents.take(), limits.max_depth)
+    return _match_read(snapshot, *read_document(document, limits, _need_tree(snapshot.layers)))
+
+
+def _match_read(snapshot: Snapshot[Segment], root: Any, flat: FlatDocument) -> np.ndarray:
     found = [layer.segment.match(root, flat, layer.alive) for layer in snapshot.layers]
     flat_documents.give_back(flat)
     return _sorted(found)
@@ -85,13 +85,30 @@ def match_events(
 ) -> list[Result]:
     """The result of each document, or why it has none."""
     if n_threads == 1 or not snapshot.layers:
-        return [_match_or_error(snapshot, document, limits) for document in documents]
+        return _match_in_turn(snapshot, documents, limits)
     return _Events(snapshot, documents, limits, MODES[mode], n_threads).match()
 
 
-def _match_or_error(snapshot: Snapshot[Segment], document: Any, limits: DocumentLimits) -> Result:
+def _need_tree(layers: Sequence[Layer[Segment]]) -> bool:
+    """Whether lxml has the last word on anything."""
+    return any(layer.segment.needs_lxml for layer in layers)
+
+
+def _match_in_turn(snapshot: Snapshot[Segment], documents: Sequence[Any], limits: DocumentLimits) -> list[Result]:
+    """One document after the other, as many as can be by one kernel; a turn of its own for each of the others."""
+    if len(snapshot.layers) != 1 or not takes_batches(snapshot.layers[0].segment):
+        with_tree = _need_tree(snapshot.layers)
+        return [_match_or_error(snapshot, document, limits, with_tree) for document in documents]
+    found = matched_in_batches(snapshot.layers[0], documents, limits)
+    return [
+        _match_or_error(snapshot, document, limits, with_tree=True) if ids is None else ids
+        for document, ids in zip(documents, found, strict=True)
+    ]
+
+
+def _match_or_error(snapshot: Snapshot[Segment], document: Any, limits: DocumentLimits, with_tree: bool) -> Result:
     try:
-        return match_alone(snapshot, document, limits)
+        return _match_read(snapshot, *read_document(document, limits, with_tree))
     except DocumentError as error:
         return error
 
@@ -117,6 +134,7 @@ class _Events:
     ) -> None:
         self._base: Layer[Segment] = snapshot.layers[0]
         self._others = snapshot.layers[1:]
+        self._with_tree = _need_tree(snapshot.layers)
         self._documents = documents
         self._limits = limits
         self._mode = mode
@@ -154,8 +172,7 @@ class _Events:
 
     def _lead(self, event: int) -> None:
         try:
-            root: Any = parse_document(self._documents[event], self._limits)
-            flat = flatten(root, flat_documents.take(), self._limits.max_depth)
+            root, flat = read_document(self._documents[event], self._limits, self._with_tree)
         except DocumentError as error:
             self._results[event] = error
             self._disband(event)
@@ -169,7 +186,7 @@ class _Events:
         found = [layer.segment.match(root, flat, layer.alive) for layer in self._others]
         segment, scratch = self._base.segment, self._base.segment.scratches.take()
         segment.match_parts(flat, scratch, parts, 1)
-        if not segment.needs_lxml:
+        if root is not None and not segment.needs_lxml:
             root = None
             _tidy_up()
         segment.match_parts(flat, scratch, parts)

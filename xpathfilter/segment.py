@@ -10,7 +10,7 @@ Threads share a segment without locks; what changes while matching is in a `Segm
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ from xpathfilter.suffix import match_suffix
 from xpathfilter.verifier import Namespaces, holds
 from xpathfilter.words import Words
 
-__all__ = ["Segment", "SegmentScratch", "Verified"]
+__all__ = ["PENDING", "Segment", "SegmentScratch", "Verified", "match_once"]
 
 
 class Verified(NamedTuple):
@@ -85,7 +85,7 @@ class Segment:
     def ids(self) -> np.ndarray:
         return self.subscribers.ids
 
-    @property
+    @cached_property
     def needs_lxml(self) -> bool:
         """Whether lxml has the last word on some subscription."""
         return bool(self.subscribers.verified.any())
@@ -121,7 +121,7 @@ class Segment:
             if code != OK:
                 scratch.records = grown(scratch.records, code)
         if n_ids == PENDING:
-            return self._verified_results(root, scratch, alive)
+            return self.verified_results(root, scratch, alive)
         return scratch.results.ids[:n_ids].copy()
 
     def match_parts(self, flat: FlatDocument, scratch: SegmentScratch, parts: Parts, n_parts: int = ALL_PARTS) -> None:
@@ -162,9 +162,10 @@ class Segment:
     def results(self, root: Any, scratch: SegmentScratch, alive: np.ndarray) -> np.ndarray:
         """The ids that want what the walker has found, after lxml had its say."""
         collect(self.families.targets, self.subscribers, scratch.walker, scratch.results)
-        return self._verified_results(root, scratch, alive)
+        return self.verified_results(root, scratch, alive)
 
-    def _verified_results(self, root: Any, scratch: SegmentScratch, alive: np.ndarray) -> np.ndarray:
+    def verified_results(self, root: Any, scratch: SegmentScratch, alive: np.ndarray) -> np.ndarray:
+        """The same when it is collected already, and formulas are pending."""
         results = scratch.results
         for formula in results.pending[: results.state[N_PENDING]].tolist():
             expression = self.verified[formula]

@@ -34,6 +34,7 @@ def warm_up() -> None:
         ids = index.add_many(EXPRESSIONS, {"p": "urn:p"})
         for mode in MODES:
             index.match_many([DOCUMENT, deep], mode=mode, threads=2)
+        index.match_many([DOCUMENT, deep], threads=1)
         for document in (DOCUMENT, large):
             index.match(document)
         index.explain(int(ids[0]), DOCUMENT)
