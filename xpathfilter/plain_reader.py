@@ -40,8 +40,9 @@ __all__ = ["NOT_PLAIN", "read_plain", "with_sentinel", "written_plainly"]
 NOT_PLAIN = -2
 """Beside what a walk returns: this is for libxml2."""
 
-PLAIN_BYTES, PLAIN_DEPTH, PLAIN_ATTRIBUTES, PLAIN_NAME = 1 << 22, 200, 64, 1000
-"""Far within all guards of libxml2. Each attribute of an element is compared with all before it."""
+PLAIN_BYTES, PLAIN_DEPTH, PLAIN_ATTRIBUTES, PLAIN_NAME, PLAIN_NAMES = 1 << 22, 200, 64, 1000, 4096
+"""Far within all guards of libxml2. Each attribute of an element is compared with all before it, and names that were
+chosen to have the same hash are compared too: so few cost nothing to speak of."""
 
 TAB, NEWLINE, SPACE, AMPERSAND, SLASH = 9, 10, 32, ord("&"), ord("/")
 LESS, EQUALS, GREATER, RIGHT_BRACKET = ord("<"), ord("="), ord(">"), ord("]")
@@ -363,6 +364,8 @@ def _read_name(document, place, flat):
 @kernel
 def _new_name(document, start, place, key, slot, flat):
     counts, number = flat.counts, flat.counts[N_NAMES]
+    if number == PLAIN_NAMES:
+        return NOT_PLAIN, NONE, place
     if number == flat.name_keys.size:
         return N_NAMES, NONE, place
     flat.name_keys[number].local, flat.name_keys[number].uri, flat.name_keys[number].slot = key, np.uint64(0), slot
