@@ -11,11 +11,13 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import delivery_scene
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
+from xdist.scheduler import LoadScopeScheduling
 
 from server.local_postgres import LocalPostgres
 from server.local_zookeeper import LocalZooKeeper
@@ -32,18 +34,23 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "default"))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class BySharedKernels(LoadScopeScheduling):
     """Of tests that run side by side, those of one file have one process; and those of one engine's kernels too.
 
     Most of their time is spent on compiling, and two processes would both compile.
     """
-    for item in items:
-        package = item.path.stem.split("_")[1]
-        if package == "benchmarks":
-            package = "boolmatch"
-        has_kernels = package == "boolmatch" or item.get_closest_marker("kernels")
-        item.add_marker(pytest.mark.xdist_group(package if has_kernels else item.path.stem))
+
+    def _split_scope(self, nodeid: str) -> str:
+        name = Path(nodeid.partition("::")[0]).stem
+        package = name.split("_")[1]
+        return KERNELS_OF.get(package, name)
+
+
+KERNELS_OF = {"xpathfilter": "xpathfilter", "boolmatch": "boolmatch", "benchmarks": "boolmatch"}
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySharedKernels:
+    return BySharedKernels(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from server.local_zookeeper import find_java
 
-__all__ = ["MASTER", "SETTINGS", "in_thread", "lacking_for_spark", "running_spark", "spark_environment"]
+__all__ = ["in_thread", "lacking_for_spark", "running_spark", "spark_environment"]
 
 MASTER = "local[2,4]"
 SETTINGS = {
@@ -53,14 +53,14 @@ def spark_environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running_spark() -> Iterator[SparkSession]:
+def running_spark(master: str = MASTER, more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """One that runs until the block ends; the test is skipped where there is no Java."""
     if lacking := lacking_for_spark():
         pytest.skip(f"no Spark on this machine: {'; '.join(lacking)}")
     os.environ |= spark_environment()
     with tempfile.TemporaryDirectory(prefix="pathsieve-spark-") as folder:
-        settings = SETTINGS | {"spark.sql.warehouse.dir": f"{folder}/warehouse"}
-        builder = SparkSession.Builder().master(MASTER).appName("pathsieve tests")
+        settings = SETTINGS | {"spark.sql.warehouse.dir": f"{folder}/warehouse"} | dict(more or {})
+        builder = SparkSession.Builder().master(master).appName("pathsieve tests")
         for name, value in settings.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -18,6 +18,19 @@ from tests.token_scene import Recorder, Stage, scene
 from tests.zookeeper import expire, new_root
 
 ALL = set(range(N_TOKENS))
+
+
+class SlowRecorder(Recorder):
+    """It takes its time until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def prepare(self, tokens: Sequence[int], is_urgent: bool = True) -> None:
+        self._record("prepare", list(tokens))
+        self.begun.set()
+        await self.may_go_on.wait()
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -169,6 +182,19 @@ class TestFaults:
             holder.failures[call] = error
             await stage.is_fair(await stage.join("a", holder=holder))
             assert "not now" in caplog.text
+
+    async def test_who_has_prepared_what_another_one_takes_is_told(self, zookeeper: LocalZooKeeper) -> None:
+        async with scene(zookeeper.hosts) as stage:
+            slow = SlowRecorder()
+            b = await stage.join("b", holder=slow)
+            await slow.begun.wait()  # alone, it prepares the first of all tokens
+            a = await stage.join("a")
+            await until(lambda: len(a.holder.holds) == N_TOKENS // 2)
+            slow.may_go_on.set()
+            await stage.is_fair(a, b)
+            prepared_first = set(slow.calls[0][1])
+            assert prepared_first == b.holder.tokens("not_taken")
+            assert prepared_first <= set(a.holder.holds)
 
     async def test_a_newer_start_of_the_same_name_takes_over(self, zookeeper: LocalZooKeeper) -> None:
         async with scene(zookeeper.hosts) as stage:

@@ -39,6 +39,9 @@ class Recorder:
     async def prepare(self, tokens: Sequence[int], is_urgent: bool = True) -> None:
         self._record("prepare", list(tokens))
 
+    async def not_taken(self, tokens: Sequence[int]) -> None:
+        self._record("not_taken", list(tokens))
+
     async def taken(self, generations: Mapping[int, int]) -> None:
         self._record("taken", dict(generations))
         self.holds.update(generations)

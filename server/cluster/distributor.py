@@ -10,6 +10,7 @@ A token as one replica sees it:
         ▲                           │                          │
         │  somebody was quicker     │                          │ stolen, or the session is lost
         └───────────────────────────┴──────────────────────────┘     holder.lost
+              holder.not_taken
 
 One transaction takes many tokens: for each, new data of the lasting node if it still has the version that was read, the
 old ephemeral node goes, a new one comes. While the session is SUSPENDED nothing is done and nothing is given up: if it
@@ -20,7 +21,7 @@ name but was taken by an earlier start, or in a transaction whose answer got los
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from server.cluster.membership import Membership
@@ -70,6 +71,7 @@ class Distributor:
         self._last_owner = [""] * N_TOKENS
         self._alive: set[int] = set()
         self._stale: set[int] = set(range(N_TOKENS))
+        self._prepared: set[int] = set()
         self._has_lost_session = False
         self._changed = [partial(self._token_changed, token) for token in range(N_TOKENS)]
         self._woken = asyncio.Event()
@@ -162,6 +164,7 @@ class Distributor:
         for listener in self.on_change:
             listener()
         steps = self._steps()
+        await self._give_up(self._prepared - {token for token, _ in steps})
         if steps:
             await self._take(steps)
             self._woken.set()
@@ -186,6 +189,7 @@ class Distributor:
 
     async def _take(self, steps: Sequence[tuple[int, MoveReason]]) -> None:
         tokens = [token for token, _ in steps]
+        self._prepared.update(tokens)
         await self._holder.prepare(tokens, is_urgent=any(not self.owners[token].owner for token in tokens))
         generations = {token: self.owners[token].generation + 1 for token in tokens}
         changes: list[Create | SetData | Delete] = []
@@ -210,6 +214,7 @@ class Distributor:
             for token in tokens:  # ours by name, but of no use: they are taken again
                 del self.mine[token]
             raise
+        self._prepared.difference_update(tokens)
 
     def _changes(self, token: int, generation: int) -> list[Create | SetData | Delete]:
         name = _name(token)
@@ -221,6 +226,12 @@ class Distributor:
         if token in self._alive:
             changes.append(Delete(f"{self._folder}/owners/{name}"))
         return [*changes, Create(f"{self._folder}/owners/{name}", alive)]
+
+    async def _give_up(self, tokens: Collection[int]) -> None:
+        """What was prepared and is not to be taken any more: somebody was quicker, or the shares have changed."""
+        if tokens:
+            self._prepared.difference_update(tokens)
+            await self._holder.not_taken(sorted(tokens))
 
     async def _lose(self, tokens: Sequence[int], reason: MoveReason) -> None:
         if not tokens:

@@ -109,6 +109,10 @@ class Holdings:
         if n_loaded:
             self._on_load(time.perf_counter() - started)
 
+    async def not_taken(self, tokens: Sequence[int]) -> None:
+        """They are loaded for nothing."""
+        await self.lost(tokens)
+
     async def taken(self, generations: Mapping[int, int]) -> None:
         """They are loaded, and that is all."""
 

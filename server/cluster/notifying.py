@@ -85,6 +85,9 @@ class Notifying:
         """Nothing can be read before the old owner has stopped writing; but who has no store takes nothing."""
         await self._store.subscriptions.revision()
 
+    async def not_taken(self, tokens: Sequence[int]) -> None:
+        """Nothing was read, and nothing is to be undone."""
+
     async def taken(self, generations: Mapping[int, int]) -> None:
         """Take over, from where the old owner has written last."""
         async with self._changing:

@@ -1,7 +1,7 @@
 """What a replica needs of whoever distributes tokens: who is there, who owns what, and to be told.
 
-    Sharing ─┬─ matching: TokenSet ──▶ Holder     prepare ─▶ taken ─▶ lost
-             └─ notifying: TokenSet ─▶ Holder
+    Sharing ─┬─ matching: TokenSet ──▶ Holder     prepare ─┬─▶ taken ─▶ lost
+             └─ notifying: TokenSet ─▶ Holder              └─▶ not_taken
 
 `server.cluster.zookeeper_sharing` has them on ZooKeeper; tests move tokens by hand.
 """
@@ -46,6 +46,9 @@ class Holder(Protocol):
 
     async def prepare(self, tokens: Sequence[int], is_urgent: bool = True) -> None:
         """They are about to be taken; urgent if some have no owner now. What is raised here puts it off."""
+
+    async def not_taken(self, tokens: Sequence[int]) -> None:
+        """They were prepared, and somebody else has them now."""
 
     async def taken(self, generations: Mapping[int, int]) -> None:
         """They are ours from now on, with these generations."""

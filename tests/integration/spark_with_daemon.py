@@ -8,20 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from pyspark_pathsieve import match_documents
-from tests.spark import MASTER, SETTINGS
+from tests.spark import running_spark
 
 DAEMON = {"spark.python.daemon.module": "pyspark_pathsieve.daemon"}
 
 
 def main() -> None:
-    builder = SparkSession.Builder().master(MASTER).appName("pathsieve tests")
-    for name, value in (SETTINGS | DAEMON).items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    try:
+    with running_spark(more=DAEMON) as spark:
         for row in spark.range(0, 2, 1, 2).mapInArrow(asked, "said string").collect():
             print(row.said)
         frame = spark.createDataFrame([(1, "<a><b/></a>"), (2, "<b/>")], "id int, body string").repartition(2)
@@ -29,8 +24,6 @@ def main() -> None:
         for threads in (1, 2):
             matched = match_documents(frame, subscriptions, output="arrays", threads=threads, keep=["id"])
             print(json.dumps({str(row.id): row.matches for row in matched.collect()}))
-    finally:
-        spark.stop()
 
 
 def asked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
