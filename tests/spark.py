@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from server.local_zookeeper import find_java
 
-__all__ = ["in_thread", "lacking_for_spark", "running_spark", "spark_environment"]
+__all__ = ["SETTINGS", "in_thread", "lacking_for_spark", "running_spark", "spark_environment"]
 
 MASTER = "local[2,4]"
 SETTINGS = {

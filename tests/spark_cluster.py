@@ -51,15 +51,18 @@ def running_spark_cluster(folder: Path) -> Iterator[SparkCluster]:
     master = f"spark://{HOST}:{free_port()}"
     log = folder / "master.log"
     leader = _launched(folder, log, 0, "master.Master", "--host", HOST, "--port", master.rpartition(":")[2])
+    launched = [leader]
     try:
         for number in range(N_WORKERS):
             arguments = "--host", HOST, "--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"), master
-            _launched(folder, folder / f"worker-{number}.log", leader.pid, "worker.Worker", *arguments)
+            worker_log = folder / f"worker-{number}.log"
+            launched.append(_launched(folder, worker_log, leader.pid, "worker.Worker", *arguments))
         _wait_for_workers(log)
         yield SparkCluster(master, leader.pid)
     finally:
         os.killpg(leader.pid, signal.SIGKILL)
-        leader.wait()
+        for process in launched:
+            process.wait()
 
 
 def _launched(folder: Path, log: Path, group: int, name: str, *arguments: str) -> subprocess.Popen[bytes]:

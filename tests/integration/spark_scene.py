@@ -1,10 +1,16 @@
-"""What tests of the sink share: documents, a gate in the data, what is staged, what a subscriber has got."""
+"""What tests of the sink share: documents, a gate in the data, drivers, what is staged, what a subscriber has got."""
 
 import asyncio
+import contextlib
+import os
 import re
+import signal
 import sqlite3
+import sys
+from asyncio.subprocess import PIPE, Process
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pathsieve import AsyncClient
 from server.server_process import ServerProcess
+from tests.spark import spark_environment
 
-__all__ = ["SMALL_BATCHES", "N", "connected_to", "documents", "gated", "received", "staged", "until"]
+__all__ = ["SMALL_BATCHES", "N", "connected_to", "documents", "driver", "gated", "received", "staged", "until"]
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 N = 1000
 """Documents; the n-th is <a n='n'> and some padding, because Spark fills a buffer before a worker gets anything."""
 
@@ -90,3 +98,24 @@ async def received(address: str, subscription: str = "all", at_least: int = 0) -
                 found[int(number[1])] += 1
                 message.ack()
     return found
+
+
+@asynccontextmanager
+async def driver(log: Path, module: str, *arguments: str, speaks: bool = False) -> AsyncIterator[Process]:
+    """A driver of its own, whose output goes to `log`, or if it speaks to who asks. It is killed, with all that it has
+    started, if it still runs when the block ends."""
+    with log.open("a") as output:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", module, *arguments),
+            cwd=REPOSITORY,
+            env=os.environ | spark_environment(),
+            stdout=PIPE if speaks else output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

@@ -4,12 +4,11 @@ Documents have no ids here, and nothing recognises their repetition: what comes 
 """
 
 import asyncio
-import contextlib
 import os
 import signal
-import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,20 @@ from server.dev_cluster import missing
 from server.server_process import ServerProcess
 from tests.certificates import Authority
 from tests.integration.clusters import clusters, new_folder
-from tests.integration.spark_scene import SMALL_BATCHES, N, connected_to, documents, gated, received, staged, until
+from tests.integration.spark_scene import (
+    SMALL_BATCHES,
+    N,
+    connected_to,
+    documents,
+    driver,
+    gated,
+    received,
+    staged,
+    until,
+)
 from tests.relay import Relay
-from tests.spark import in_thread, lacking_for_spark, spark_environment
+from tests.spark import in_thread, lacking_for_spark
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 
 TOKENS = """
@@ -306,7 +314,7 @@ async def test_a_driver_killed_at_its_worst_moments(server: ServerProcess, tmp_p
         assert await received(server.address) == dict.fromkeys(range(200), 1)
         n_staged = relay.calls["StageDocuments"]
         await killed(relay, tmp_path, relay.after, "StageDocuments", lambda number: number > n_staged + 12)
-        async with driver(relay.address, tmp_path) as process:
+        async with stream_to(relay.address, tmp_path) as process:
             assert await process.wait() == 0, (tmp_path / "driver.log").read_text()[-5000:]
     async with AsyncClient(server.address, timeout=60) as client:
         await client.seek("all", sequence=1)
@@ -324,7 +332,7 @@ async def killed(relay: Relay, folder: Path, holds: dict[str, Any], call: str, w
             await asyncio.Event().wait()
 
     holds[call] = hold
-    async with driver(relay.address, folder) as process:
+    async with stream_to(relay.address, folder) as process:
         ended = asyncio.create_task(process.wait())
         reaching = asyncio.create_task(reached.wait())
         await asyncio.wait([ended, reaching], return_when=asyncio.FIRST_COMPLETED)
@@ -333,27 +341,13 @@ async def killed(relay: Relay, folder: Path, holds: dict[str, Any], call: str, w
     del holds[call]
 
 
-@asynccontextmanager
-async def driver(endpoint: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """It is killed, with all that it has started, if it still runs when the block ends."""
-    command = sys.executable, "-m", "tests.integration.stream_to_server"
-    arguments = endpoint, str(folder / "lines"), str(folder / "checkpoint")
-    with (folder / "driver.log").open("a") as log:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            *arguments,
-            cwd=REPOSITORY,
-            env=os.environ | spark_environment(),
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+def stream_to(endpoint: str, folder: Path) -> AbstractAsyncContextManager[Process]:
+    """A driver that streams the files into a server."""
+    module, arguments = (
+        "tests.integration.stream_to_server",
+        (endpoint, str(folder / "lines"), str(folder / "checkpoint")),
+    )
+    return driver(folder / "driver.log", module, *arguments)
 
 
 async def test_parts_staged_at_all_replicas_are_committed_at_one(spark: SparkSession) -> None:
