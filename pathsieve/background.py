@@ -8,7 +8,8 @@ import functools
 import os
 import threading
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Background", "background"]
 
@@ -25,16 +26,47 @@ class Background:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of a coroutine; whoever is interrupted while waiting for it also gives it up."""
+        """The result of a coroutine; whoever is interrupted while waiting for it also gives it up.
+
+        Ctrl-C may come between any two instructions. So nothing here holds a lock that is Python's to give back, as
+        `concurrent.futures.Future` does: interrupted there, it raises RuntimeError or leaves the loop waiting for ever.
+        """
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("a Client cannot be used on its own event loop; use AsyncClient there")
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        errand = _Errand(self.loop, work)
         try:
-            return future.result()
+            self.loop.call_soon_threadsafe(errand.begin)
+            task = errand.done.get()
         except BaseException:
-            future.cancel()
+            self.loop.call_soon_threadsafe(errand.give_up)
             raise
+        return task.result()
+
+
+class _Errand(Generic[Result]):
+    """A coroutine on its way through the loop; `begin` and `give_up` are called there."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Result]) -> None:
+        self.done: SimpleQueue[asyncio.Task[Result]] = SimpleQueue()
+        self._loop = loop
+        self._work = work
+        self._task: asyncio.Task[Result] | None = None
+
+    def begin(self) -> None:
+        self._task = self._loop.create_task(self._work)
+        self._task.add_done_callback(self._ended)
+
+    def give_up(self) -> None:
+        if self._task is None:
+            self._work.close()
+        else:
+            self._task.cancel()
+
+    def _ended(self, task: asyncio.Task[Result]) -> None:
+        if not task.cancelled():
+            task.exception()  # or else asyncio reports one that nobody waits for any more
+        self.done.put(task)
 
 
 def background() -> Background:

@@ -159,6 +159,7 @@ class Replica:
         return {
             "replica": self.name,
             "revision": self.parts.following.applied,
+            "loaded_tokens": int(self.parts.holdings.loaded.sum()),
             "keeps_log": self.parts.notifying.is_keeper,
             "match_cpu_seconds": engines.cpu_seconds,
             "matched_documents": engines.n_documents,

@@ -24,6 +24,7 @@ from pathsieve.errors import PathSieveError
 from server.dev_cluster import Replica
 from server.errors import CannotStart
 from server.local_zookeeper import LocalZooKeeper
+from server.subscriptions import N_TOKENS
 from tests.integration.chronicle import Chronicle
 from tests.integration.crowd import Crowd
 from tests.integration.link import Link
@@ -259,13 +260,14 @@ class Nemesis:
                     await asyncio.sleep(LOOK)
 
     async def _at_rest(self) -> None:
-        """Wait until all replicas have fair shares, in ZooKeeper's words and in their own."""
+        """Wait until all replicas have fair shares, in ZooKeeper's words and in their own, and nothing else loaded."""
         names = [replica.name for replica in self._cluster.replicas]
         async with asyncio.timeout(PATIENCE):
             while not (
                 self._watch.is_connected()
                 and await self._watch.is_fair(names)
-                and set((await self._wired.owned()).values()) == {256}
+                and set((await self._wired.owned()).values()) == {N_TOKENS}
+                and await self._wired.loaded() == N_TOKENS
                 and await self._are_connected()
             ):
                 await asyncio.sleep(LOOK)

@@ -8,6 +8,7 @@ who it is. ZooKeepers reach each other, and the test reaches ZooKeeper and Postg
 """
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -85,6 +86,11 @@ class WiredCluster:
             for kind, number in OWNED.findall(await asyncio.to_thread(_page, f"http://{address}/metrics")):
                 owned[kind] += int(float(number))
         return owned
+
+    async def loaded(self) -> int:
+        """How many matching tokens all engines have, together; some have those they have lost a moment ago."""
+        pages = [await asyncio.to_thread(_page, f"http://{one}/varz") for one in self.cluster.http_addresses]
+        return sum(json.loads(page)["cluster"]["loaded_tokens"] for page in pages)
 
     def _who(self, port: int) -> str:
         """The replica that calls from a port, or a client."""
