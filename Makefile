@@ -55,17 +55,16 @@ run: env ## start a server with its defaults and have a first taste of it; it se
 taste: env ## the XPath engine alone: forty thousand subscriptions, who wants what, why, and how fast
 	@$(IN_VENV) -m xpathfilter.taste
 
-test: env ## the whole suite, then its kernels again with bounds checks
-	@echo "Running the tests: quick ones side by side, then those with servers, clusters and Spark"
+test: env ## the whole suite
+	@echo "Running the tests: quick ones, then those with servers, clusters and Spark; some side by side"
 	@$(IN_VENV) -m pytest $(SIDE_BY_SIDE) -m "not slow and not spark"
-	@$(IN_VENV) -m pytest -m "slow or spark"
-	@$(MAKE) test-bounds
+	@$(IN_VENV) -m pytest $(SIDE_BY_SIDE) -m "slow or spark"
 
 soak: env ## kill a server sixty times, and ill-treat a cluster for SOAK seconds (1800); judge what was seen
 	@PATHSIEVE_TEST_KILLS=60 $(IN_VENV) -m pytest -s tests/integration/test_server_crashes.py
 	@PATHSIEVE_TEST_SOAK=$(SOAK) $(IN_VENV) -m pytest -s tests/integration/test_cluster_nemesis.py
 
-test-bounds: env ## the tests marked `kernels`, with every array access checked
+test-bounds: env ## the tests marked `kernels` once more, with every array access checked
 	@echo "Running the tests of kernels with NUMBA_BOUNDSCHECK=1"
 	@NUMBA_BOUNDSCHECK=1 $(IN_VENV) -m pytest $(SIDE_BY_SIDE) -m kernels
 

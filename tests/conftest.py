@@ -34,23 +34,26 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "default"))
 
 
-class BySharedKernels(LoadScopeScheduling):
-    """Of tests that run side by side, those of one file have one process; and those of one engine's kernels too.
+class BySharing(LoadScopeScheduling):
+    """Of tests that run side by side, those of one file have one process; and those that share something costly too.
 
-    Most of their time is spent on compiling, and two processes would both compile.
+    One engine's tests share its kernels, which two processes would both compile; those of Spark share a session.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         name = Path(nodeid.partition("::")[0]).stem
-        package = name.split("_")[1]
-        return KERNELS_OF.get(package, name)
+        return next((what for what, beginnings in SHARED.items() if name.startswith(beginnings)), name)
 
 
-KERNELS_OF = {"xpathfilter": "xpathfilter", "boolmatch": "boolmatch", "benchmarks": "boolmatch"}
+SHARED = {
+    "xpathfilter": ("test_xpathfilter",),
+    "boolmatch": ("test_boolmatch", "test_benchmarks"),
+    "spark": ("test_spark",),
+}
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySharedKernels:
-    return BySharedKernels(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySharing:
+    return BySharing(config, log)
 
 
 @pytest.fixture(scope="session")
