@@ -13,14 +13,14 @@ from boolmatch.batches import Batch
 from boolmatch.conjunctions import Conjunctions
 from boolmatch.matching import Filed
 from boolmatch.packed import no_words, pack
-from boolmatch.rows import PredicateRows, concatenate_rows, offsets
+from boolmatch.rows import PredicateRows, concatenate_rows
 from boolmatch.segment import Segment
 from boolmatch.selectivity import new_profile, scores, sort_predicates
 from boolmatch.spaces import ATTRIBUTE_MASK, DETAIL_BIT, build_spaces
 from boolmatch.targets import Targets
 from sievecore.breathing import breathe
-from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
+from sievecore.rows import Rows, number_rows, offsets
 
 __all__ = ["build_segment"]
 
@@ -49,7 +49,7 @@ def build_segment(batch: Batch, algorithm: Algorithm) -> Segment:
         likely = scores(profile, given.start, given.predicates, given.details, rows.detail_start, ranges)
         lists = Lists(given.start, *sort_predicates(given.start, given.predicates, given.details, likely))
     breathe()
-    first, number = _number_lists(lists, new_slots(len(batch.lengths)))
+    first, number = number_rows(_as_rows(lists))
     breathe()
     if len(first) < len(number):
         lists = _gathered(lists, first)
@@ -100,48 +100,13 @@ def _count_plain(lists):
     return len(lists.start) - 1
 
 
-@builder
-def _number_lists(lists, slots):
-    """Where each distinct list stands first, and for each list which of those it is."""
-    number = np.empty(len(lists.start) - 1, np.int64)
-    first = np.empty(len(number), np.int64)
-    n_distinct = 0
-    mask = np.uint64(len(slots) - 1)
-    for i in range(len(number)):
-        place = _list_hash(lists, i) & mask
-        while slots[place] >= 0 and not _same_list(lists, first[slots[place]], i):
-            place = (place + np.uint64(1)) & mask
-        if slots[place] < 0:
-            slots[place] = n_distinct
-            first[n_distinct] = i
-            n_distinct += 1
-        number[i] = slots[place]
-    return first[:n_distinct].copy(), number
-
-
-@kernel
-def _list_hash(lists, i):
-    state = SEED
-    for position in range(lists.start[i], lists.start[i + 1]):
-        predicate = lists.predicates[position]
-        state = mix(state, predicate.attribute)
-        state = mix(state, np.int64(predicate.low) << 32 | predicate.high)
-    return state
-
-
-@kernel
-def _same_list(lists, left, right):
-    first, other = lists.start[left], lists.start[right]
-    length = lists.start[left + 1] - first
-    if lists.start[right + 1] - other != length:
-        return False
-    for i in range(length):
-        one, two = lists.predicates[first + i], lists.predicates[other + i]
-        if one.attribute != two.attribute or one.low != two.low or one.high != two.high:
-            return False
-        if lists.details[first + i] != lists.details[other + i]:
-            return False
-    return True
+def _as_rows(lists: Lists) -> Rows:
+    """What makes two lists equal, as integers."""
+    values = np.empty((len(lists.predicates), 4), np.int32)
+    for column, field in enumerate(("attribute", "low", "high")):
+        values[:, column] = lists.predicates[field]
+    values[:, 3] = lists.details
+    return Rows(values.ravel(), 4 * lists.start.astype(np.int64))
 
 
 @builder

@@ -22,9 +22,9 @@ Attributes with few ends have no directory. Look-ups of random values, one after
 
 import numpy as np
 
-from boolmatch.rows import offsets
 from sievecore.hashing import SEED, hash_bytes, mix, new_slots, same_bytes
 from sievecore.jit import kernel
+from sievecore.rows import offsets
 from sievecore.tables import columns
 
 __all__ = ["NO_TEXT_PLACE", "bucket_bounds", "find_text", "number_directories", "text_slots"]

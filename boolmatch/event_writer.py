@@ -18,8 +18,8 @@ from boolmatch.deciders import Deciders
 from boolmatch.errors import EventError
 from boolmatch.flat_events import BOOLEAN, NUMBER, OTHER, PAIR, STRING, FlatEvents
 from boolmatch.names import AttributeNames
-from boolmatch.rows import offsets
 from boolmatch.values import EXACT_INTEGERS, Interval, Point, to_double, to_utf8
+from sievecore.rows import offsets
 
 __all__ = ["Event", "write_events"]
 

@@ -40,8 +40,8 @@ from boolmatch.pst_bloom import attribute_bits, choose_access, lacking_bits, sig
 from boolmatch.selectivity import Profile, common_codes
 from boolmatch.spaces import ABSENT, ATTRIBUTE_MASK
 from sievecore.breathing import breathe
-from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
+from sievecore.rows import Rows, number_rows
 from sievecore.tables import columns
 
 __all__ = [
@@ -124,7 +124,7 @@ def _paths(table: Conjunctions, profile: Profile) -> tuple[np.ndarray, np.ndarra
     ranks[np.argsort(-profile.weights, kind="stable")] = np.arange(len(ranks))
     rows, paths = _write_paths(table, ranks)
     breathe()
-    first, number = _number_tests(rows, new_slots(len(rows)))
+    first, number = number_rows(Rows(rows.view(np.int32), np.arange(0, 4 * len(rows) + 1, 4)))
     distinct = rows[first]
     is_range = distinct["low"] != distinct["high"]
     by_content = np.lexsort((distinct["high"], distinct["low"], is_range, distinct["rank"]))
@@ -172,28 +172,6 @@ def _make_place(tests, first, end, rank):
         tests[place] = tests[place - 1]
         place -= 1
     return place
-
-
-@builder
-def _number_tests(tests, slots):
-    """Where each distinct test stands first, and for each test which of those it is."""
-    number, first = np.empty(len(tests), np.int64), np.empty(len(tests), np.int64)
-    n_distinct, mask = 0, np.uint64(len(slots) - 1)
-    for i in range(len(tests)):
-        place = mix(mix(SEED, tests[i].attribute), np.int64(tests[i].low) << 32 | tests[i].high) & mask
-        while slots[place] >= 0 and not _same_test(tests[first[slots[place]]], tests[i]):
-            place = (place + np.uint64(1)) & mask
-        if slots[place] < 0:
-            slots[place] = n_distinct
-            first[n_distinct] = i
-            n_distinct += 1
-        number[i] = slots[place]
-    return first[:n_distinct].copy(), number
-
-
-@kernel
-def _same_test(left, right):
-    return left.attribute == right.attribute and left.low == right.low and left.high == right.high
 
 
 @builder

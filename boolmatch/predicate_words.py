@@ -25,11 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from boolmatch.conjunctions import Conjunctions
-from boolmatch.rows import offsets
 from boolmatch.selectivity import Profile
 from boolmatch.spaces import ABSENT, ATTRIBUTE_MASK
 from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
+from sievecore.rows import offsets
 from sievecore.tables import columns
 
 __all__ = [

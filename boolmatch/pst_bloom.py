@@ -29,12 +29,12 @@ import numpy as np
 from boolmatch.coded_event import N_PRESENT
 from boolmatch.conjunctions import Conjunctions
 from boolmatch.matching import N_LOOKED_AT, check, decide, propose
-from boolmatch.rows import offsets
 from boolmatch.selectivity import Profile, common_codes
 from boolmatch.spaces import ABSENT, ATTRIBUTE_MASK, DETAIL_BIT
 from sievecore.bits import prefetch
 from sievecore.breathing import breathe
 from sievecore.jit import builder, kernel
+from sievecore.rows import offsets
 from sievecore.tables import columns
 
 __all__ = [

@@ -10,11 +10,12 @@ import numpy as np
 from boolmatch.batches import LINK, NO_PROGRAM, Batch
 from boolmatch.conjunctions import Conjunctions
 from boolmatch.matching import Filed
-from boolmatch.rows import PredicateRows, offsets
+from boolmatch.rows import PredicateRows
 from boolmatch.spaces import DETAIL_BIT, Spaces, decode_rows
 from sievecore.breathing import breathe, breathing
 from sievecore.jit import builder
 from sievecore.ranking import ranked
+from sievecore.rows import offsets
 
 __all__ = ["read_batch", "read_lists", "slot_links", "spaces_texts"]
 

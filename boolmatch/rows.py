@@ -9,12 +9,13 @@ all the ranges, and a LIKE program. Strings are numbers of a pool of texts; attr
 `spaces` turns rows into codes and back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from boolmatch.predicates import Predicate, Range
+from sievecore.rows import offsets
 from sievecore.tables import columns
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "PredicateRows",
     "RowWriter",
     "concatenate_rows",
-    "offsets",
 ]
 
 ROW = columns("attribute", "type", "ends", "low_text", "high_text", "detail", low=np.float64, high=np.float64)
@@ -105,14 +105,6 @@ class RowWriter:
             np.array([code for program in self._likes for code in program], np.int32),
             np.array(self._negated, np.bool_),
         )
-
-
-def offsets(lengths: Iterable[int]) -> np.ndarray:
-    """Where each of some slices starts, and where the last one ends."""
-    array = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
-    start = np.zeros(len(array) + 1, np.int64)
-    np.cumsum(array, out=start[1:])
-    return start
 
 
 def concatenate_rows(parts: Sequence[PredicateRows]) -> PredicateRows:

@@ -22,11 +22,12 @@ import numpy as np
 
 from boolmatch.directories import NO_TEXT_PLACE, bucket_bounds, find_text, number_directories, text_slots
 from boolmatch.ranges import ValueType
-from boolmatch.rows import EVERY, HAS_HIGH, HAS_LOW, HIGH_CLOSED, LOW_CLOSED, NO_TEXT, ROW, offsets
+from boolmatch.rows import EVERY, HAS_HIGH, HAS_LOW, HIGH_CLOSED, LOW_CLOSED, NO_TEXT, ROW
 from sievecore.breathing import breathe, breathing
 from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
 from sievecore.ranking import ranked
+from sievecore.rows import offsets
 from sievecore.tables import columns
 
 __all__ = [

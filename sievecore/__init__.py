@@ -17,7 +17,8 @@
     snapshots    one version of an index: frozen segments, and who in them is alive
     overlay      updates that cost little at any size
     standing     the half of an index that is the same whatever is subscribed to
-    refusals     how a refused text, batch or id is told
+    tables       rows of columns, as kernels and numpy see them
+    rows         many short rows of integers in two arrays
     storage      named arrays in one file: written all or nothing, mapped, checked
     errors       SieveError and what stems from it
     refusals     what every engine says when it refuses a text, a batch or an id

@@ -2,9 +2,9 @@
 
 import pytest
 
+from sievecore.rows import Rows, new_rows
 from xpathfilter import XPathIndex
 from xpathfilter.delta import DeltaFamilies, build_delta_families
-from xpathfilter.rows import Rows, new_rows
 
 pytestmark = pytest.mark.kernels
 

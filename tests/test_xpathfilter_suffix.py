@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sievecore.rows import Rows, new_rows
 from xpathfilter import XPathIndex
 from xpathfilter.algorithms import ALGORITHMS
-from xpathfilter.rows import Rows, new_rows
 from xpathfilter.suffix import (
     DESCENDANT,
     LAST,

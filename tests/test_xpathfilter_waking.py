@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import NAMESPACES, compared, documents, drawn
 
+from sievecore.rows import new_rows
 from xpathfilter import XPathIndex
 from xpathfilter.algorithms import ALGORITHMS
 from xpathfilter.compiler import compile_expression
@@ -16,7 +17,6 @@ from xpathfilter.draft import Draft
 from xpathfilter.explanation import formula_text
 from xpathfilter.parser import parse
 from xpathfilter.programs import is_true, new_stack, waking_leaves
-from xpathfilter.rows import new_rows
 from xpathfilter.segment import Segment, Verified
 from xpathfilter.words import LAZY, _read_test
 

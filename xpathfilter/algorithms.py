@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sievecore.rows import Rows, new_rows
 from xpathfilter.deep import DeepScratch, match_delta_deep, match_suffix_deep
 from xpathfilter.delta import (
     DeltaFamilies,
@@ -21,7 +22,6 @@ from xpathfilter.delta import (
     new_delta_walker,
 )
 from xpathfilter.records import RecordScratch
-from xpathfilter.rows import Rows, new_rows
 from xpathfilter.suffix import (
     SuffixFamilies,
     SuffixWalker,

@@ -19,13 +19,13 @@ import numpy as np
 from sievecore.breathing import breathe, breathing
 from sievecore.hashing import SEED, hash_bytes, new_slots, same_bytes
 from sievecore.jit import kernel
+from sievecore.rows import Rows, new_rows
 from xpathfilter.compiler import compile_expression
 from xpathfilter.draft import Draft
 from xpathfilter.errors import XPathFilterError
 from xpathfilter.expression import DESCENDANTS, KindTest, Path
 from xpathfilter.parser import declare, parse
 from xpathfilter.plan import LinearPath, PathStep
-from xpathfilter.rows import Rows, new_rows
 from xpathfilter.shapes import UNBOUND, Shapes
 
 __all__ = ["BulkReader"]

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sievecore.jit import builder, kernel
+from sievecore.rows import Rows
 from xpathfilter.records import N_NODES
-from xpathfilter.rows import Rows
 from xpathfilter.terminals import note_found
 
 __all__ = ["DeltaFamilies", "DeltaWalker", "build_delta_families", "delta_paths", "match_delta", "new_delta_walker"]

@@ -11,10 +11,10 @@ import numpy as np
 
 from sievecore.breathing import breathe, breathing
 from sievecore.ranking import ranked
+from sievecore.rows import Rows, concatenate_rows, distinct_rows, new_rows
 from xpathfilter.algorithms import Algorithm
 from xpathfilter.plan import FALSE, Combination, LinearPath, PathStep, Plan
 from xpathfilter.programs import Program, renumbered, write_program
-from xpathfilter.rows import Rows, concatenate_rows, distinct_rows, new_rows
 from xpathfilter.segment import Segment, Verified
 from xpathfilter.subscribers import build_subscribers
 from xpathfilter.vocabulary import Vocabulary

@@ -13,9 +13,9 @@ import numpy as np
 
 from sievecore.hashing import new_slots
 from sievecore.jit import kernel
+from sievecore.rows import Rows, rows_by_key
 from xpathfilter.plan import ElementName, Operation
 from xpathfilter.programs import waking_leaves
-from xpathfilter.rows import Rows, rows_by_key
 from xpathfilter.texts import new_texts
 from xpathfilter.value_tests import ValueTests, chosen_tests
 from xpathfilter.words import (

@@ -18,10 +18,10 @@ import numpy as np
 
 from sievecore.breathing import breathing
 from sievecore.jit import builder, kernel
+from sievecore.rows import Rows
 from sievecore.tables import columns
 from xpathfilter.plan import TRUE, Combination, PathStep, ValueTest
 from xpathfilter.programs import renumbered, write_program
-from xpathfilter.rows import Rows
 from xpathfilter.texts import Texts, distinct_texts, text_at
 from xpathfilter.value_tests import ValueTests
 from xpathfilter.vocabulary import Vocabulary

@@ -17,8 +17,8 @@ import numpy as np
 
 from sievecore.bits import lowest_bit, prefetch
 from sievecore.jit import kernel
+from sievecore.rows import new_rows, rows_by_key
 from xpathfilter.programs import Program, is_true, new_stack, renumbered, waking_leaves
-from xpathfilter.rows import new_rows, rows_by_key
 from xpathfilter.terminals import forget_found
 
 __all__ = [

@@ -38,9 +38,9 @@ import numpy as np
 from sievecore.bits import lowest_bit, prefetch
 from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
+from sievecore.rows import Rows
 from sievecore.tables import columns
 from xpathfilter.records import BLOCK_NODES, N_BLOCKS
-from xpathfilter.rows import Rows
 from xpathfilter.terminals import note_found
 
 __all__ = [

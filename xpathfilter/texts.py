@@ -11,7 +11,7 @@ import numpy as np
 from sievecore.breathing import breathing
 from sievecore.hashing import SEED, hash_bytes, new_slots, same_bytes
 from sievecore.jit import builder, kernel
-from xpathfilter.rows import bounds_of
+from sievecore.rows import offsets
 
 __all__ = ["Texts", "chosen_texts", "concatenate_texts", "distinct_texts", "new_texts", "text_at"]
 
@@ -57,7 +57,7 @@ def text_at(texts: Texts, number: int) -> bytes:
 
 def _joined(content: np.ndarray, lengths: np.ndarray) -> Texts:
     """Never without a byte: an empty array cannot be mapped from a file."""
-    return Texts(content if len(content) else np.zeros(1, np.uint8), bounds_of(lengths))
+    return Texts(content if len(content) else np.zeros(1, np.uint8), offsets(lengths))
 
 
 @builder

@@ -15,10 +15,10 @@ import numpy as np
 from sievecore.breathing import breathing
 from sievecore.jit import kernel
 from sievecore.ranking import ranked
+from sievecore.rows import Rows, chosen_rows, concatenate_rows, distinct_rows, new_rows
 from xpathfilter.freezing import build_words, inverse, translated
 from xpathfilter.plan import ANY_NAME, TRUE, Combination, ElementName, PathStep, ValueTest
 from xpathfilter.programs import write_program
-from xpathfilter.rows import Rows, chosen_rows, concatenate_rows, distinct_rows, new_rows
 from xpathfilter.value_tests import (
     Constant,
     ValueTests,

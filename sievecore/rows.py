@@ -1,11 +1,13 @@
-"""Many short rows of integers in two arrays: what families and vocabularies are built from.
+"""Many short rows of integers in two arrays: what engines number, choose from and build from.
 
 row i is values[start[i]:start[i + 1]]
 
-a path      /a/b//c                  c*2+1   b*2   a*2        last step first, 1 for a descendant
-a record    quote[@a = 1 and @b]     quote   0   1   ALL of 2          its name, then its program over tests
+a path           /a/b//c                  c*2+1   b*2   a*2        last step first, 1 for a descendant
+a record         quote[@a = 1 and @b]     quote   0   1   ALL of 2          its name, then its program over tests
+a conjunction    a >= 3 AND b = 7         a   3   LAST   -1   b   7   7   -1     attribute, codes and detail of each
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +15,16 @@ import numpy as np
 from sievecore.hashing import SEED, mix, new_slots
 from sievecore.jit import builder, kernel
 
-__all__ = ["Rows", "bounds_of", "chosen_rows", "concatenate_rows", "distinct_rows", "new_rows", "rows_by_key"]
+__all__ = [
+    "Rows",
+    "chosen_rows",
+    "concatenate_rows",
+    "distinct_rows",
+    "new_rows",
+    "number_rows",
+    "offsets",
+    "rows_by_key",
+]
 
 
 class Rows(NamedTuple):
@@ -33,14 +44,15 @@ class Rows(NamedTuple):
 
 def new_rows(values: object, lengths: object) -> Rows:
     """Rows from their values and how many each has."""
-    return Rows(np.asarray(values, np.int32), bounds_of(np.asarray(lengths, np.int64)))
+    return Rows(np.asarray(values, np.int32), offsets(np.asarray(lengths, np.int64)))
 
 
-def bounds_of(lengths: np.ndarray) -> np.ndarray:
-    """Where each of some stretches starts, one behind the other, and where the last ends."""
-    bounds = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=bounds[1:])
-    return bounds
+def offsets(lengths: Iterable[int]) -> np.ndarray:
+    """Where each of some stretches starts, one behind the other, and where the last one ends."""
+    array = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
+    start = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(array, out=start[1:])
+    return start
 
 
 def concatenate_rows(parts: list[Rows]) -> Rows:
@@ -59,9 +71,19 @@ def chosen_rows(rows: Rows, chosen: np.ndarray) -> Rows:
 
 def distinct_rows(rows: Rows) -> tuple[Rows, np.ndarray]:
     """Each row once, and for each row which of those it is."""
-    number = np.empty(rows.n_rows, np.int32)
-    first = _number_rows(rows, new_slots(rows.n_rows), number)
+    first, number = number_rows(rows)
     return chosen_rows(rows, first), number
+
+
+def number_rows(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Where each distinct row stands first, and for each row which of those it equals.
+
+    >>> first, number = number_rows(new_rows([7, 8, 7, 7, 8], [2, 1, 2]))
+    >>> first.tolist(), number.tolist()
+    ([0, 1], [0, 1, 0])
+    """
+    number = np.empty(rows.n_rows, np.int32)
+    return _number_rows(rows, new_slots(rows.n_rows), number), number
 
 
 @builder
