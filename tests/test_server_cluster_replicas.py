@@ -278,16 +278,16 @@ async def test_what_should_not_happen_does_not_end_the_following(
     async with cluster(postgres_url, "a") as scene:
         await scene.share()
         parts = scene.replicas["a"].replica.parts
-        for place, name in ((parts.following, "catch_up"), (parts.follower, "catch_up")):
-            goes, failed = getattr(place, name), asyncio.Event()
+        for place in (parts.following, parts.follower):
+            goes, failed = place._take_some, asyncio.Event()
 
-            async def failing(goes: Any = goes, failed: asyncio.Event = failed) -> None:
+            async def failing(goes: Any = goes, failed: asyncio.Event = failed) -> bool:
                 if not failed.is_set():
                     failed.set()
                     raise LookupError("a fault in the program")
-                await goes()
+                return bool(await goes())
 
-            monkeypatch.setattr(place, name, failing)
+            monkeypatch.setattr(place, "_take_some", failing)
             place.wake()
             await failed.wait()
         await scene["a"].create(wish("s", "//b"))

@@ -9,20 +9,17 @@ the two happened; the hint only makes the wait short.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
 from server.cluster.holdings import Holdings
-from server.errors import StoreUnavailable
+from server.lookout import Lookout
 from server.store import Store
 from server.store.subscriptions import Changes
 
 __all__ = ["Following"]
 
 logger = logging.getLogger("pathsieve.cluster")
-
-PAUSE = 0.2
 
 
 class Following:
@@ -39,18 +36,14 @@ class Following:
         self._store = store
         self._holdings = holdings
         self._on_changes = on_changes
-        self._interval = interval
         self._read = 0
-        self._woken = asyncio.Event()
         self._advanced = asyncio.Condition()
+        lookout = Lookout(self.catch_up, interval, "changes of subscriptions", logger)
+        self.wake, self.run = lookout.wake, lookout.run
 
     async def start(self) -> None:
         """Begin with the newest revision, before anything is loaded."""
         self._read = self.applied = await self._store.subscriptions.revision()
-
-    def wake(self) -> None:
-        """There may be something new."""
-        self._woken.set()
 
     async def reached(self, revision: int) -> None:
         """Wait until all changes up to `revision` are in the engines."""
@@ -59,22 +52,6 @@ class Following:
         self.wake()
         async with self._advanced:
             await self._advanced.wait_for(lambda: self.applied >= revision)
-
-    async def run(self) -> None:
-        """Until it is cancelled."""
-        while True:
-            with contextlib.suppress(TimeoutError):  # then it is time for a look of our own
-                async with asyncio.timeout(self._interval):  # wait_for of Python 3.11 may swallow a cancellation
-                    await self._woken.wait()
-            self._woken.clear()
-            try:
-                await self.catch_up()
-            except StoreUnavailable as error:
-                logger.warning("changes of subscriptions cannot be followed for now: %s", error)
-                await asyncio.sleep(PAUSE)
-            except Exception:
-                logger.exception("following subscriptions: this should not have happened; trying again")
-                await asyncio.sleep(PAUSE)
 
     async def catch_up(self) -> None:
         """Take all that there is."""

@@ -8,7 +8,6 @@ A document is read only where somebody listens for it; whoever attaches later re
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -16,12 +15,12 @@ from functools import partial
 import numpy as np
 
 from server.documents import Document
-from server.errors import StoreUnavailable
 from server.log import rows as log_rows
 from server.log.match_log import MatchLog
 from server.log.number_codes import unpack_ascending
 from server.log.recent_records import Record
 from server.log.rows import PAGE, News
+from server.lookout import Lookout
 from server.store import Store
 from server.store.databases import Row
 
@@ -46,34 +45,14 @@ class LogFollower:
         self._store = store
         self._log = log
         self._hears = hears
-        self._interval = interval
-        self._woken = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
+        lookout = Lookout(self.catch_up, interval, "the log", logger)
+        self.wake, self.run = lookout.wake, lookout.run
 
     @property
     def lag(self) -> int:
         """How many records there are that have not been taken yet."""
         return self.newest - self._log.position
-
-    def wake(self) -> None:
-        """There may be something new."""
-        self._woken.set()
-
-    async def run(self) -> None:
-        """Until it is cancelled."""
-        while True:
-            with contextlib.suppress(TimeoutError):  # then it is time for a look of our own
-                async with asyncio.timeout(self._interval):  # wait_for of Python 3.11 may swallow a cancellation
-                    await self._woken.wait()
-            self._woken.clear()
-            try:
-                await self.catch_up()
-            except StoreUnavailable as error:
-                logger.warning("the log cannot be followed for now: %s", error)
-                await asyncio.sleep(self._interval)
-            except Exception:
-                logger.exception("following the log: this should not have happened; trying again")
-                await asyncio.sleep(self._interval)
 
     async def catch_up(self) -> None:
         """Take all that there is."""
