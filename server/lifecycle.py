@@ -54,7 +54,7 @@ __all__ = ["Daemon"]
 
 LOG = logging.getLogger("pathsieve.daemon")
 
-LOOK_AT_TOKENS, LOOK_AT_BACKLOG, TELL_PROGRESS = 1.0, 10.0, 2.0
+LOOK_AT_TOKENS, LOOK_AT_HEALTH, LOOK_AT_BACKLOG, TELL_PROGRESS = 1.0, 0.5, 10.0, 2.0
 """Seconds between looks, and between lines of the log while it loads."""
 
 
@@ -105,7 +105,7 @@ class Daemon:
             self.http_address = self._http.address
             await self._http.start()
         LOG.info("gRPC on %s", self.address)
-        looks = self._look_at_tokens(), self._look_at_backlog()
+        looks = self._look_at_tokens(), self._look_at_health(self._listener), self._look_at_backlog()
         self._tasks = [asyncio.create_task(task) for task in (self._load(), *looks)]
 
     async def ready(self) -> None:
@@ -246,6 +246,12 @@ class Daemon:
         while True:
             await asyncio.sleep(LOOK_AT_TOKENS)
             self.reload_tokens()
+
+    async def _look_at_health(self, listener: Listener) -> None:
+        """A replica that was put out of the cluster, and has its share again, is told of by nobody."""
+        while True:
+            await asyncio.sleep(LOOK_AT_HEALTH)
+            await listener.tell(self.readiness.is_ready)
 
     async def _look_at_backlog(self) -> None:
         while True:

@@ -26,6 +26,7 @@ from server.exposure import check_exposure
 from server.http_port import application
 from server.metrics import Metrics, Observation
 from server.readiness import Readiness
+from server.rpc.listener import LIVENESS
 from server.settings import Settings
 from server.settings_sources import load_settings, variable_of
 
@@ -38,6 +39,7 @@ OPERATIONS = (REPOSITORY / "docs/operations.md").read_text()
 HELM = Path(sys.executable).parent / "helm"
 OF_PROMETHEUS = {"job", "instance", "le"}
 OUTSIDE = {"up", "ALERTS"}
+PROBES = ("startup", "liveness", "readiness")
 
 needs_helm = pytest.mark.skipif(not HELM.exists(), reason="no helm here: its wheel is for Linux on x86-64")
 
@@ -266,12 +268,23 @@ def test_ports_are_those_of_the_settings() -> None:
             assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
-def test_probes_ask_for_pages_that_there_are() -> None:
+def test_probes_ask_for_health_by_grpc() -> None:
+    alive = {"port": Settings().listen.port, "service": LIVENESS}
+    assert [container()[f"{name}Probe"]["grpc"] for name in PROBES] == [alive, alive, {"port": alive["port"]}]
+
+
+@needs_helm
+def test_probes_ask_for_pages_that_there_are_where_grpc_has_tls() -> None:
     pages = {route.path for route in application(Readiness(), Metrics("1.0"), dict).routes}
-    probes = [container()[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
+    secured = container(rendered("--set", "security.tlsSecretName=tls"))
+    probes = [secured[f"{name}Probe"]["httpGet"] for name in PROBES]
     assert [probe["path"] for probe in probes] == ["/healthz", "/healthz", "/readyz"]
     assert {probe["path"] for probe in probes} <= pages
     assert {probe["port"] for probe in probes} == {"http"}
+
+
+def test_the_image_asks_for_a_page_that_there_is() -> None:
+    pages = {route.path for route in application(Readiness(), Metrics("1.0"), dict).routes}
     asked = re.search(r"HEALTHCHECK.*?http://127\.0\.0\.1:(\d+)(/\w+)", dockerfile(), re.DOTALL)
     assert asked is not None
     assert (int(asked[1]), asked[2] in pages) == (Settings().http.port, True)

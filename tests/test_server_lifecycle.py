@@ -17,6 +17,7 @@ from pathsieve.v1.subscription_service_pb2 import CreateSubscriptionRequest, Lis
 from server.daemon import Daemon
 from server.errors import CannotStart, StoreError
 from server.readiness import Phase, Progress
+from server.rpc.listener import LIVENESS
 from tests.servers import Stubs, details_of, document, running, settings_in, stubs_of
 
 SERVICES = ["", *(f"pathsieve.v1.{name}Service" for name in ("Subscription", "Publish", "Delivery", "Cluster", "Peer"))]
@@ -28,6 +29,11 @@ async def health(stubs: Stubs) -> set[int]:
     stub = health_pb2_grpc.HealthStub(stubs.channel)
     answers = [await stub.Check(health_pb2.HealthCheckRequest(service=name)) for name in SERVICES]
     return {answer.status for answer in answers}
+
+
+async def is_live(stubs: Stubs) -> bool:
+    answer = await health_pb2_grpc.HealthStub(stubs.channel).Check(health_pb2.HealthCheckRequest(service=LIVENESS))
+    return bool(answer.status == SERVING)
 
 
 async def create(stubs: Stubs, subscription_id: str) -> None:
@@ -48,12 +54,14 @@ async def test_health_is_answered_before_it_is_ready_and_calls_are_told_how_far_
     async with Daemon(settings_in(tmp_path), told.append) as daemon, stubs_of(daemon.address) as stubs:
         daemon.readiness.enter(Phase.LOADING)
         assert await health(stubs) == {NOT_SERVING}
+        assert await is_live(stubs)
         call = stubs.subscriptions.ListSubscriptions(ListSubscriptionsRequest())
         assert await call.code() is grpc.StatusCode.UNAVAILABLE
         assert "the server is starting" in await call.details()
         assert (await details_of(call))["retry_after"] == "1.0"
         await daemon.ready()
         assert await health(stubs) == {SERVING}
+        assert await is_live(stubs)
     assert told[-1] == Progress("subscriptions", 0, 0)
 
 
@@ -146,6 +154,19 @@ async def test_a_watcher_of_health_hears_of_the_end_and_does_not_hold_it_up(tmp_
         assert (await watch.read()).status == SERVING
         await daemon.drain()
         assert (await watch.read()).status == NOT_SERVING
+        assert await is_live(stubs)
+
+
+async def test_health_follows_whether_a_replica_has_its_share(tmp_path: Path) -> None:
+    async with running(settings_in(tmp_path)) as daemon, stubs_of(daemon.address) as stubs:
+        watch = health_pb2_grpc.HealthStub(stubs.channel).Watch(health_pb2.HealthCheckRequest())
+        assert (await watch.read()).status == SERVING
+        daemon.readiness.takes_part = lambda: False
+        assert (await watch.read()).status == NOT_SERVING
+        assert await is_live(stubs)
+        await create(stubs, "a")
+        daemon.readiness.takes_part = lambda: True
+        assert (await watch.read()).status == SERVING
 
 
 async def test_the_ready_file_is_there_while_it_serves(tmp_path: Path) -> None:

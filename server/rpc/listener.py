@@ -1,7 +1,10 @@
 """The gRPC port: our services behind the gate, and beside them health and reflection, open to all.
 
     before it is ready, and while it stops     health NOT_SERVING, our services UNAVAILABLE
+    put out of the cluster                     health NOT_SERVING, our services answer all the same
     ready                                      health SERVING, for each service and for all
+
+The health of the service called `liveness` is SERVING in all of these: who restarts a server for its health asks that.
 
 Connections live as long as they like. The server pings those that are silent for a minute, so that a consumer whose
 machine has vanished is noticed; clients may ping every ten seconds.
@@ -28,7 +31,7 @@ from server.errors import CannotStart
 from server.rpc.gate import Gate
 from server.settings import Limits, Security
 
-__all__ = ["Listener", "server_credentials"]
+__all__ = ["LIVENESS", "Listener", "server_credentials"]
 
 SERVICES = tuple(
     proto.DESCRIPTOR.services_by_name[name].full_name
@@ -43,6 +46,7 @@ SERVICES = tuple(
 FAREWELL = 1.0
 """Seconds for the last bytes of calls that are done, and for those who only watch."""
 
+LIVENESS = "liveness"
 MOST_PENDING = 50_000
 
 Adding = Callable[[grpc.aio.Server], None]
@@ -62,6 +66,7 @@ class Listener:
 
     async def start(self, host: str, port: int, security: Security) -> str:
         """Take calls from now on; the address, with the port that was chosen if it was 0."""
+        await self._health.set(LIVENESS, HealthCheckResponse.SERVING)
         await self.tell(False)
         credentials = server_credentials(security)
         address = address_of(host, port)

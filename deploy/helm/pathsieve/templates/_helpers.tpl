@@ -13,3 +13,26 @@ labels:
 {{- define "pathsieve.peers" -}}
 {{ .Release.Name }}-peers
 {{- end }}
+
+{{- define "pathsieve.alive" -}}
+{{- if .Values.security.tlsSecretName -}}
+httpGet:
+  path: /healthz
+  port: http
+{{- else -}}
+grpc:
+  port: 7443
+  service: liveness
+{{- end }}
+{{- end }}
+
+{{- define "pathsieve.ready" -}}
+{{- if .Values.security.tlsSecretName -}}
+httpGet:
+  path: /readyz
+  port: http
+{{- else -}}
+grpc:
+  port: 7443
+{{- end }}
+{{- end }}
