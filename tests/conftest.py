@@ -8,6 +8,7 @@ that is to run on SQLite and on PostgreSQL.
 """
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,10 @@ settings.register_profile("default", deadline=None, max_examples=100, print_blob
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "default"))
+
+# Of a job in the background of a script SIGINT is ignored, and all that tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class BySharing(LoadScopeScheduling):
