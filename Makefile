@@ -11,7 +11,7 @@ IN_VENV := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 WARMED := $(VENV)/.warmed
 STUBS := .
-SIDE_BY_SIDE := -n auto --maxprocesses 4
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --max-worker-restart 0
 SOAK ?= 1800
 BUF := 1.74.0
 CHART := deploy/helm/pathsieve
@@ -120,7 +120,7 @@ bench-server: env ## measure the server alone, over gRPC
 bench-cluster: env ## measure two replicas against one
 	@$(IN_VENV) -m benchmarks --engine cluster --json build/bench-cluster.json
 
-bench-spark: env ## measure matching inside Spark alone (needs Java 17)
+bench-spark: env ## measure Spark alone, its matching and its sink (needs Java 17)
 	@$(IN_VENV) -m benchmarks --engine spark --json build/bench-spark.json
 
 spark-example: env ## XML files to a server through Spark, to a subscriber; and the same matched inside Spark

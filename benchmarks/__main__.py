@@ -71,7 +71,6 @@ SERVER: dict[str, Scenario] = {
     "server-stalled": stalled,
     "server-idle": idle,
     "server-million": million,
-    "spark-sink": sink,
 }
 CLUSTER: dict[str, Scenario] = {
     "cluster-share": shared_matching,
@@ -80,6 +79,7 @@ SPARK: dict[str, Scenario] = {
     "spark-match": versus_library,
     "spark-xpath": versus_xpath_boolean,
     "spark-memory": shared_memory,
+    "spark-sink": sink,
 }
 SCENARIOS = XPATH | BOOLEAN | SERVER | CLUSTER | SPARK
 ENGINES = {"xpath": XPATH, "boolean": BOOLEAN, "server": SERVER, "cluster": CLUSTER, "spark": SPARK}

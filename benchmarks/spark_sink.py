@@ -8,10 +8,7 @@ Spark, its Python workers, the client and the server share the machine.
 """
 
 import asyncio
-import os
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from time import perf_counter
 
@@ -21,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.floors import bound
 from benchmarks.measure import quiet
 from benchmarks.report import Row
-from benchmarks.server_workbench import PATIENT, ServerWorkbench, serving
+from benchmarks.server_workbench import PATIENT, serving
+from benchmarks.spark_workbench import SparkWorkbench
 from benchmarks.workbench import QUICK, progress
 from pathsieve import Client, Document
 
@@ -32,16 +30,16 @@ PADDING = "x" * 4_000
 GUARANTEES = "at-least-once", "exactly-once"
 
 
-def sink(bench: ServerWorkbench) -> list[Row]:
+def sink(bench: SparkWorkbench) -> list[Row]:
     """Both guarantees against the client, in turns; every document is counted at the subscription."""
     n = N_QUICK if bench.sizes == QUICK else N
     progress(f"{n:,} documents of 4 KB, by the client and from Spark")
     return asyncio.run(_measured(bench, n))
 
 
-async def _measured(bench: ServerWorkbench, n: int) -> list[Row]:
+async def _measured(bench: SparkWorkbench, n: int) -> list[Row]:
     async with serving() as (server, _):
-        spent = await asyncio.to_thread(_in_turns, bench, server.address, n)
+        spent = _in_turns(bench, server.address, n)  # here: only this thread has an active session of Spark
     rows = [Row("spark-sink", name, 1, n / seconds, "documents/s") for name, seconds in spent.items()]
     for guarantee in GUARANTEES:
         what = f"Spark, {guarantee}: of the client's publish_many"
@@ -49,11 +47,11 @@ async def _measured(bench: ServerWorkbench, n: int) -> list[Row]:
     return rows
 
 
-def _in_turns(bench: ServerWorkbench, address: str, n: int) -> dict[str, float]:
+def _in_turns(bench: SparkWorkbench, address: str, n: int) -> dict[str, float]:
     """The median seconds of each way; the first round warms up and is not counted."""
-    with _session() as spark, Client(address, timeout=PATIENT) as client:
+    with Client(address, timeout=PATIENT) as client:
         client.subscribe(id="all", xpath="/a")
-        frame = _frame(spark, n)
+        frame = _frame(bench.spark, n)
         numbers = count()
         texts = [row["body"] for row in frame.select("body").collect()]
         sides: dict[str, Callable[[], None]] = {
@@ -93,18 +91,3 @@ def _frame(spark: SparkSession, n: int) -> DataFrame:
     made = spark.range(0, n, 1, 2).selectExpr("id", f"concat('<a n=\"', id, '\">{PADDING}</a>') AS body").cache()
     assert made.count() == n
     return made
-
-
-@contextmanager
-def _session() -> Iterator[SparkSession]:
-    """Two tasks at a time, whose workers run this Python."""
-    os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    builder = SparkSession.Builder().master("local[2]").appName("pathsieve benchmark")
-    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    try:
-        yield session
-    finally:
-        session.stop()
