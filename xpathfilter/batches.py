@@ -1,6 +1,6 @@
 """Plain documents by the batch: one kernel reads and matches many, and Python meets only what they found.
 
-    documents  <a/> <b><!-- --></b> <c/>   ──▶ one run of bytes, with a zero behind each
+    documents  <a/> <b><?p?></b> <c/>      ──▶ one run of bytes, with a zero behind each
     ids        3 9 · 3                     ◀── match_batch: the ids that want <a/>, then those that want <c/>
     n_ids      2  -1  1                        -1: not plain, or too deep: it has to be matched alone
 

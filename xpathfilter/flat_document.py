@@ -30,8 +30,10 @@ from xpathfilter.errors import DocumentError
 __all__ = ["FlatDocument", "grown", "is_oversized", "new_flat_document", "too_deep"]
 
 # Cells of `FlatDocument.counts`.
-N_ELEMENTS, N_TEXT_NODES, N_ATTRIBUTES, N_NAMES, N_LEVELS, TEXT_BYTES, ATTRIBUTE_BYTES, NAME_BYTES = range(8)
-N_COUNTS = 8
+N_ELEMENTS, N_TEXT_NODES, N_ATTRIBUTES, N_NAMES, N_LEVELS, TEXT_BYTES, ATTRIBUTE_BYTES, NAME_BYTES, N_BINDINGS = range(
+    9
+)
+N_COUNTS = 9
 
 OK = -1
 """What a walk returns; anything else is the cell of `counts` that would have passed its limit."""
@@ -47,6 +49,8 @@ TEXT_NODE = columns("next", "start", "end")
 ATTRIBUTE = columns("name", "start", "end")
 NAME = columns("uri_start", "uri_end", "local_start", "local_end")
 NAME_KEY = columns(local=np.uint64, uri=np.uint64, slot=np.uint64)
+BINDING = columns("prefix_start", "prefix_end", "uri_start", "uri_end", "element", key=np.uint64)
+MOST_BINDINGS = 64
 
 
 class FlatDocument(NamedTuple):
@@ -67,6 +71,7 @@ class FlatDocument(NamedTuple):
     counts: Any
     name_keys: Any
     name_slots: Any
+    bindings: Any
 
 
 COUNTED_ARRAYS = {
@@ -97,6 +102,7 @@ def new_flat_document(rows: int = 1024, text_bytes: int = 16 * 1024) -> FlatDocu
         name_keys=np.zeros(rows, NAME_KEY),
         # Twice as many slots as names keeps the open-addressing table half empty.
         name_slots=np.zeros(2 * rows, np.int32),
+        bindings=np.zeros(MOST_BINDINGS, BINDING),
     )
 
 
