@@ -45,7 +45,7 @@ class Sizes:
     n_idle: int = 5_000
     n_calls: int = 500
     n_created: int = 300
-    n_spark_passes: int = 40
+    n_spark_passes: int = 160
 
 
 STANDARD = Sizes()
