@@ -53,7 +53,7 @@ class BySharing(LoadScopeScheduling):
 SHARED = {
     "xpathfilter": ("test_xpathfilter",),
     "boolmatch": ("test_boolmatch", "test_benchmarks"),
-    "spark": ("test_spark",),
+    "spark": ("test_spark_sink", "test_spark_source", "test_spark_matching"),
 }
 
 

@@ -16,7 +16,7 @@ from server.log.match_log import MatchLog
 from server.store import open_store
 
 CHILD = Path(__file__).parent / "append_for_ever.py"
-N_KILLS = 10
+N_KILLS = 6
 
 
 def lines_until_killed(url: str, seed: int, n_lines: int) -> Iterator[list[str]]:
