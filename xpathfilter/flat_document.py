@@ -30,9 +30,8 @@ from xpathfilter.errors import DocumentError
 __all__ = ["FlatDocument", "grown", "is_oversized", "new_flat_document", "too_deep"]
 
 # Cells of `FlatDocument.counts`.
-N_ELEMENTS, N_TEXT_NODES, N_ATTRIBUTES, N_NAMES, N_LEVELS, TEXT_BYTES, ATTRIBUTE_BYTES, NAME_BYTES, N_BINDINGS = range(
-    9
-)
+N_ELEMENTS, N_TEXT_NODES, N_ATTRIBUTES, N_NAMES, N_LEVELS = range(5)
+TEXT_BYTES, ATTRIBUTE_BYTES, NAME_BYTES, N_BINDINGS = range(5, 9)
 N_COUNTS = 9
 
 OK = -1
